@@ -1,0 +1,49 @@
+# Everything that can be done with this checkout. `make` alone says what.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-fast test-all lint format types bench docs clean
+
+help: ## say what can be done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+install: $(STAMP) ## set up .venv with the tested versions
+
+demo: $(STAMP) ## the main job: compare methods on MovieLens-100K (made-up data where it cannot be had)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh benchmarks/demo.sh
+
+test: $(STAMP) lint types ## all that CI runs: style, types, every test (under 15 minutes on 2 cores)
+	$(BIN)/python -m pytest tests
+
+test-fast: $(STAMP) ## the tests that take seconds
+	$(BIN)/python -m pytest tests/unit tests/cli -m "not slow"
+
+test-all: $(STAMP) ## also the long ones: every method over Flower, every kill
+	FEDREC_TEST_ALL=1 $(BIN)/python -m pytest tests
+
+lint: $(STAMP) ## check style
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+
+format: $(STAMP) ## format and fix style
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+types: $(STAMP) ## check types, strictly in core, evaluation and methods
+	$(BIN)/mypy
+
+bench: $(STAMP) ## seconds, memory and bytes beside a naive loop, as ratios in one run
+	$(BIN)/python benchmarks/bench.py
+
+clean: ## remove what was made here
+	rm -rf $(VENV) runs bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

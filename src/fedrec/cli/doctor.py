@@ -1,0 +1,61 @@
+"""``fedrec doctor``: whether this machine can do the work."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+import typer
+
+PACKAGES = (
+    "torch", "numba", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "pydantic", "safetensors",
+    "matplotlib", "dp-accounting", "flwr",
+)  # fmt: skip
+
+
+def doctor() -> None:
+    """Check packages, cores, the fast kernel, CUDA and the data folder; says what to do about a fault."""
+    faults = 0
+    typer.echo(f"python        {platform.python_version()} on {platform.machine()}, {os.cpu_count()} cores")
+    for name in PACKAGES:
+        try:
+            typer.echo(f"{name:<13} {version(name)}")
+        except PackageNotFoundError:
+            faults += 1
+            typer.echo(f"{name:<13} MISSING: pip install -c constraints.txt {name}")
+    faults += _kernel() + _cuda()
+    _data()
+    if faults:
+        raise typer.Exit(1)
+    typer.echo("all is well")
+
+
+def _kernel() -> int:
+    import fedrec
+
+    began = time.perf_counter()
+    try:
+        fedrec.run("fedavg", data="demo", rounds=1, settings={"engine": "kernel"})
+    except Exception as problem:
+        typer.echo(f"fast kernel   BROKEN: {problem}")
+        return 1
+    typer.echo(f"fast kernel   works ({time.perf_counter() - began:.1f} s for a first round on the demo world)")
+    return 0
+
+
+def _cuda() -> int:
+    import torch
+
+    name = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU does)"
+    typer.echo(f"cuda          {name}")
+    return 0
+
+
+def _data() -> None:
+    from fedrec.data.describe import listing
+    from fedrec.data.load import data_folder
+
+    here = [row.name for row in listing(None) if row.present]
+    typer.echo(f"data folder   {data_folder(None)}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")

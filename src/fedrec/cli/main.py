@@ -1,0 +1,67 @@
+"""The command line: parsing and printing only. One file per verb."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from fedrec import __version__
+from fedrec.cli import compare, data, doctor, methods, recommend, run
+from fedrec.errors import BadInput
+
+app = typer.Typer(
+    name="fedrec",
+    help="Personalised federated recommendation: every method, one honest protocol, fast, deployable.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.run)
+app.command("compare")(compare.compare)
+app.command("recommend")(recommend.recommend)
+app.command("methods")(methods.methods)
+app.add_typer(data.app, name="data")
+app.command("doctor")(doctor.doctor)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fedrec {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Exit status: 0 done, 2 bad input (one line says what is wrong and what would be right), 1 failure."""
+
+
+def main() -> None:
+    """Entry point: bad input is one line and status 2, an interrupt is status 130, never a traceback."""
+    try:
+        app()
+    except BadInput as problem:
+        typer.echo(f"fedrec: {problem}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("fedrec: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:  # `fedrec ... | head` closes our output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as problem:
+        if os.environ.get("FEDREC_DEBUG"):
+            raise
+        typer.echo(f"fedrec: failed: {type(problem).__name__}: {problem} (FEDREC_DEBUG=1 shows where)", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

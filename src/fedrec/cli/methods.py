@@ -1,0 +1,35 @@
+"""``fedrec methods``: what there is, and the card of one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def methods(name: Annotated[str | None, typer.Argument(help="Show this method's card.")] = None) -> None:
+    """List the methods, or show one's card: paper, what stays private, what is uploaded, departures, settings."""
+    from fedrec.core.method import Method
+    from fedrec.methods.registry import find, names
+
+    if name is None:
+        known = [(n, find(n)) for n in names()]
+        for heading, federated in (("Centralised references", False), ("Federated methods", True)):
+            typer.echo(heading)
+            for n, kind in known:
+                if issubclass(kind, Method) == federated:
+                    typer.echo(f"  {n:<12} {kind.card.title}")
+        return
+    kind = find(name)
+    card = kind.card
+    typer.echo(f"{name}: {card.title}")
+    typer.echo(f"  paper           {card.paper}")
+    typer.echo(f"  stays private   {card.private}")
+    typer.echo(f"  is uploaded     {card.upload}")
+    enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
+    typer.echo(f"  a sum suffices  {enough}")
+    for departure in card.departures:
+        typer.echo(f"  departure       {departure}")
+    typer.echo("  settings")
+    for key, field in kind.Settings.model_fields.items():
+        typer.echo(f"    {key}={field.default}  {field.description or ''}")

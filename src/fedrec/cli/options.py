@@ -1,0 +1,63 @@
+"""Options that several verbs share, with one help text each, and the parsing of ``--set``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrec.errors import BadInput
+
+Data = Annotated[
+    str, typer.Option("--data", help="Data set, file, or folder with a ready split.", metavar="NAME|FILE")
+]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where data sets lie [$FEDREC_DATA, then the cache folder].")
+]
+Protocol = Annotated[str, typer.Option("--protocol", help="How models are judged: strict or paper-NAME.")]
+Rounds = Annotated[int | None, typer.Option("--rounds", help="Rounds [the recipe's, else 100].", show_default=False)]
+Share = Annotated[float | None, typer.Option("--participation", help="Share of clients in a round [1.0].")]
+Rest = Annotated[bool, typer.Option("--rest", help="No client takes part twice in a row.")]
+Dropout = Annotated[float, typer.Option("--dropout", help="Probability that a client does not answer.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the method, e.g. dim=16; may repeat.", metavar="KEY=VALUE")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+MinInteractions = Annotated[
+    int | None, typer.Option("--min-interactions", help="Drop users with fewer [the data set's own filter].")
+]
+Clients = Annotated[
+    int | None, typer.Option("--clients", help="Spread users over this many clients [one client a user].")
+]
+EvaluateEvery = Annotated[int, typer.Option("--evaluate-every", help="Judge every so many rounds.")]
+EvaluateUsers = Annotated[int | None, typer.Option("--evaluate-users", help="Judge a keyed sample of users.")]
+MemoryMb = Annotated[int, typer.Option("--memory-mb", help="Working memory that blocks are sized for.")]
+
+
+def parse_sets(pairs: list[str] | None) -> dict[str, Any]:
+    """``["dim=16", "lr=0.1"]`` as a dictionary; values are read as YAML (numbers, true, [32, 16])."""
+    import yaml
+
+    chosen: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, sign, text = pair.partition("=")
+        if not sign or not key:
+            raise BadInput(f"--set {pair!r} is not a setting; write it as key=value, for example --set dim=16")
+        if key in chosen:
+            raise BadInput(f"--set {key} is given twice; give it once")
+        try:
+            chosen[key] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            chosen[key] = text
+        if isinstance(chosen[key], str):  # YAML 1.1 reads 1e-3 as text
+            try:
+                chosen[key] = float(text)
+            except ValueError:
+                pass
+    return chosen
+
+
+def present(**options: Any) -> dict[str, Any]:
+    """Only the options that were given, so that a recipe can fill the others."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,47 @@
+"""How a run's result looks on a terminal and in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def print_result(result: Any) -> None:
+    """Metrics of the selected round, costs, and where the run lies."""
+    from rich.console import Console
+    from rich.table import Table
+
+    found = result.json
+    table = Table(title=f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}", title_style="bold")
+    table.add_column("metric")
+    table.add_column("valid", justify="right")
+    table.add_column("test", justify="right")
+    test, valid = found["metrics"]["test"], found["metrics"]["valid"]
+    for name in test:
+        if "@5" in name or name.startswith(("Recall", "Precision")):
+            continue
+        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}")
+    console = Console()
+    console.print(table)
+    seconds, size = found["seconds"], found["bytes"]
+    typer.echo(
+        f"round {found['selected_round']} of {found['rounds']} selected; {seconds['total']:.1f} s "
+        f"(train {seconds['train']:.1f}, aggregate {seconds['aggregate']:.1f}, evaluate {seconds['evaluate']:.1f}); "
+        f"per client and round {size['upload'] / 1024:.2f} KiB up, {size['download'] / 1024:.2f} KiB down; "
+        f"peak {found['memory']['peak_mb']:.0f} MiB"
+    )
+    typer.echo(f"privacy: {found['privacy']}")
+    for flaw in result.prepared.task.protocol.flaws:
+        typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
+    if result.folder is not None:
+        typer.echo(f"run folder: {result.folder.path}")
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """One object, atomically."""
+    from fedrec.runs.atomic import write_text
+
+    write_text(path, json.dumps(content, indent=2) + "\n")

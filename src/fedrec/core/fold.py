@@ -1,0 +1,39 @@
+"""Sums over clients, folded as uploads come; in 64 bits, so that the order does not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core.messages import Rows
+
+Float64 = NDArray[np.float64]
+
+
+def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | None = None) -> None:
+    """``total[i] += sum over clients of weight * change of row i``, in place; total is ``[n_items, d]``."""
+    clients = rows.n_clients
+    if clients and len(rows.ids) == clients * rows.n_items:  # whole tables
+        tables = rows.values.reshape(clients, rows.n_items, -1)
+        for c in range(clients):  # a loop over views keeps memory at one table
+            total += tables[c] if weights is None else tables[c] * np.float64(weights[c])
+        return
+    if not len(rows.ids):
+        return
+    from scipy.sparse import csc_matrix
+
+    owners = np.repeat(np.arange(clients), np.diff(rows.start))
+    each = np.ones(len(rows.ids)) if weights is None else np.asarray(weights, np.float64)[owners]
+    # one entry a column: the product adds every row to its item without sorting
+    place = csc_matrix((each, rows.ids, np.arange(len(rows.ids) + 1)), shape=(rows.n_items, len(rows.ids)))
+    total += place @ rows.values.astype(np.float64)
+
+
+def weighted_sum(stack: NDArray[Any], weights: NDArray[np.floating[Any]] | None = None) -> Float64:
+    """Sum over the leading (client) axis, in 64 bits."""
+    values = stack.astype(np.float64)
+    if weights is None:
+        return np.asarray(values.sum(0))
+    return np.tensordot(np.asarray(weights, np.float64), values, axes=(0, 0))

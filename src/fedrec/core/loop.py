@@ -1,0 +1,174 @@
+"""The round loop: choose, run, judge, select, remember. One loop for every runtime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec import keyed
+from fedrec.core.participation import Participation
+from fedrec.data.ragged import Int64
+from fedrec.evaluation.sums import MetricSums
+
+PerUser = dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a round cost; bytes are means per client that took part."""
+
+    loss: float
+    participants: int
+    upload: float = 0.0
+    download: float = 0.0
+    train_seconds: float = 0.0
+    aggregate_seconds: float = 0.0
+    missing: tuple[str, ...] = ()
+    """Who was asked and did not answer, or was left out, and why."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Metric sums on the validation and the test part, and per-user values where they stay in process."""
+
+    valid: MetricSums
+    test: MetricSums
+    per_user: PerUser | None = None
+
+
+class Runtime(Protocol):
+    """Something that can run rounds: in process, or over a network."""
+
+    def client_keys(self) -> keyed.U64:
+        """A key for each client, in the server's order."""
+
+    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+        """Run round ``number``; with ``judge``, judge the clients' local models before aggregation."""
+
+    def evaluate(self, number: int) -> Judged:
+        """Judge what clients would hold after their next download."""
+
+    def snapshot(self) -> Any:
+        """The whole state as a value that the next round does not change."""
+
+    def restore(self, state: Any) -> None:
+        """Go back to a snapshot."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rounds, who takes part, when to judge and when to stop."""
+
+    rounds: int
+    seed: int
+    participation: Participation
+    judged: Literal["local", "download"]
+    select_part: Literal["valid", "test"]
+    select_metric: str
+    patience: int | None = None
+    """Stop after this many judged rounds without a better value."""
+    evaluate_every: int = 1
+    keep_selected: bool = True
+    """Whether to keep the selected round's state, for recommendations (a copy of all state)."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a run's log."""
+
+    round: int
+    loss: float
+    participants: int
+    valid: dict[str, float] | None
+    test: dict[str, float] | None
+    seconds: dict[str, float]
+    bytes: dict[str, float]
+    missing: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class Progress:
+    """Where a run stands: all that must survive a stop."""
+
+    round: int = 0
+    best_round: int = 0
+    best_value: float = float("-inf")
+    judged_since_best: int = 0
+    state: Any = None
+    """The runtime's state after ``round``; filled when a checkpoint is written or read."""
+    best_state: Any = None
+    """The runtime's state at ``best_round``."""
+    best_per_user: PerUser | None = None
+    records: list[Record] = field(default_factory=list)
+
+
+def run_rounds(
+    runtime: Runtime,
+    plan: Plan,
+    progress: Progress,
+    on_round: Callable[[Record, Progress], None],
+) -> Progress:
+    """Run from where ``progress`` stands to the end of the plan.
+
+    Randomness is keyed by the round's number, so a resumed run equals one that was never stopped.
+    """
+    keys = runtime.client_keys()
+    if progress.state is not None:
+        runtime.restore(progress.state)
+    while progress.round < plan.rounds and not _exhausted(plan, progress):
+        number = progress.round + 1
+        judge_now = number % plan.evaluate_every == 0 or number == plan.rounds
+        chosen = plan.participation.choose(plan.seed, number, keys)
+        answering = plan.participation.answering(plan.seed, number, keys, chosen)
+        cost, judged = runtime.round(number, chosen, answering, judge_now and plan.judged == "local")
+        began = time.perf_counter()
+        if judge_now and plan.judged == "download":
+            judged = runtime.evaluate(number)
+        record = _record(number, cost, judged, time.perf_counter() - began)
+        _advance(runtime, plan, progress, record, judged)
+        on_round(record, progress)
+    return progress
+
+
+def _record(number: int, cost: Cost, judged: Judged | None, evaluate_seconds: float) -> Record:
+    return Record(
+        round=number,
+        loss=cost.loss,
+        participants=cost.participants,
+        valid=judged.valid.means() if judged else None,
+        test=judged.test.means() if judged else None,
+        seconds={
+            "train": cost.train_seconds,
+            "aggregate": cost.aggregate_seconds,
+            "evaluate": evaluate_seconds,
+        },
+        bytes={"upload": cost.upload, "download": cost.download},
+        missing=cost.missing,
+    )
+
+
+def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, judged: Judged | None) -> None:
+    progress.round = record.round
+    progress.records.append(record)
+    if judged is None:
+        return
+    means = record.valid if plan.select_part == "valid" else record.test
+    value = (means or {}).get(plan.select_metric, float("nan"))
+    if value > progress.best_value:
+        progress.best_round, progress.best_value, progress.judged_since_best = record.round, value, 0
+        progress.best_state = runtime.snapshot() if plan.keep_selected else None
+        progress.best_per_user = judged.per_user
+    else:
+        progress.judged_since_best += 1
+
+
+def _exhausted(plan: Plan, progress: Progress) -> bool:
+    return plan.patience is not None and progress.judged_since_best >= plan.patience

@@ -1,0 +1,173 @@
+"""What a client keeps and what crosses the wire, as typed values of arrays.
+
+A method declares three dataclasses: ``Private`` (never leaves), ``Upload`` and ``Download`` (cross the
+wire). Each field says along which axis it is stacked, so that any runtime can cut a value into clients
+and put it together again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core.block import Block
+from fedrec.data.ragged import Int32, Int64, consecutive, offsets, segments
+
+Float32 = NDArray[np.float32]
+Array = NDArray[Any]
+
+
+class Axis(Enum):
+    """What the leading axis of an array counts."""
+
+    SHARED = "shared"  # nothing: one value for all clients
+    CLIENT = "client"
+    USER = "user"
+    INTERACTION = "interaction"  # the block's training interactions, user after user
+
+
+def shared() -> Any:
+    """A field that is the same for all clients."""
+    return field(metadata={"axis": Axis.SHARED})
+
+
+def per_client(protect: bool = True) -> Any:
+    """A field stacked over clients; without ``protect`` the privacy chain lets it pass as it is."""
+    return field(metadata={"axis": Axis.CLIENT, "protect": protect})
+
+
+def per_user() -> Any:
+    """A field stacked over users."""
+    return field(metadata={"axis": Axis.USER})
+
+
+def per_interaction(protect: bool = True) -> Any:
+    """A field stacked over training interactions: a private row for each item a user has."""
+    return field(metadata={"axis": Axis.INTERACTION, "protect": protect})
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of an item table, client by client: client ``c`` has ``ids[start[c]:start[c + 1]]``, ascending.
+
+    Changes against the downloaded table; rows that are not listed did not change. ``n_items`` rows make
+    the whole table.
+    """
+
+    start: Int64  # [clients + 1]
+    ids: Int32  # [rows]
+    values: Float32  # [rows, d]
+    n_items: int
+
+    @property
+    def n_clients(self) -> int:
+        return len(self.start) - 1
+
+    def take(self, positions: NDArray[np.integer]) -> Rows:
+        index = segments(self.start, positions)
+        counts = np.diff(self.start)[positions]
+        return Rows(offsets(counts), self.ids[index], self.values[index], self.n_items)
+
+    def dense(self) -> Float32:
+        """``[clients, n_items, d]``, zero where nothing changed."""
+        table = np.zeros((self.n_clients, self.n_items, self.values.shape[1]), np.float32)
+        owner = np.repeat(np.arange(self.n_clients), np.diff(self.start))
+        table[owner, self.ids] = self.values
+        return table
+
+
+class Private:
+    """Base of what stays on a client. It has no wire encoding: encoding one is an error."""
+
+
+class Wire:
+    """Base of what may cross the wire."""
+
+
+class Upload(Wire):
+    """Base of what a client sends."""
+
+
+class Download(Wire):
+    """Base of what a client receives."""
+
+
+Value = TypeVar("Value")
+
+
+def fields_of(value: Any) -> list[tuple[str, Axis, Any]]:
+    """Name, axis and content of each field."""
+    return [(f.name, f.metadata.get("axis", Axis.SHARED), getattr(value, f.name)) for f in dataclasses.fields(value)]
+
+
+def index_along(axis: Axis, block: Block, positions: NDArray[np.integer]) -> Int64 | None:
+    """Where the entries of the clients at ``positions`` of ``block`` lie along an axis."""
+    if axis is Axis.CLIENT:
+        return positions.astype(np.int64)
+    users = segments(block.user_start, positions)
+    if axis is Axis.USER:
+        return users
+    if axis is Axis.INTERACTION:
+        return segments(block.train.start, users)
+    return None
+
+
+def gather(value: Value, block: Block, positions: NDArray[np.integer]) -> Value:
+    """The part of a stacked value that belongs to some clients; views where they are consecutive."""
+
+    def part(axis: Axis, content: Any) -> Any:
+        if isinstance(content, Rows):
+            return content.take(positions)
+        if isinstance(content, dict):
+            return {key: part(axis, array) for key, array in content.items()}
+        index = index_along(axis, block, positions)
+        if index is None or content is None:
+            return content
+        return content[index[0] : index[-1] + 1] if consecutive(index) else content[index]
+
+    return dataclasses.replace(value, **{n: part(a, c) for n, a, c in fields_of(value)})  # type: ignore[type-var]
+
+
+def scatter(into: Value, block: Block, positions: NDArray[np.integer], value: Value) -> None:
+    """Write the part of some clients back into the stacked value, in place."""
+    for name, axis, content in fields_of(value):
+        index = index_along(axis, block, positions)
+        target = getattr(into, name)
+        if index is None or target is None or not len(index):
+            continue
+        where: Any = slice(index[0], index[-1] + 1) if consecutive(index) else index
+        pairs = [(target[k], content[k]) for k in target] if isinstance(target, dict) else [(target, content)]
+        for array, part in pairs:
+            if array[where].__array_interface__["data"] != part.__array_interface__["data"]:  # not itself a view
+                array[where] = part
+
+
+def concatenate(values: Sequence[Value]) -> Value:
+    """Stack the parts of successive groups of clients; shared fields are taken from the first."""
+    first = values[0]
+    if len(values) == 1:
+        return first
+
+    def joined(name: str, axis: Axis, content: Any) -> Any:
+        parts = [getattr(value, name) for value in values]
+        if isinstance(content, Rows):
+            counts = np.concatenate([np.diff(p.start) for p in parts])
+            return Rows(
+                offsets(counts),
+                np.concatenate([p.ids for p in parts]),
+                np.concatenate([p.values for p in parts]),
+                content.n_items,
+            )
+        if axis is Axis.SHARED or content is None:
+            return content
+        if isinstance(content, dict):
+            return {key: np.concatenate([p[key] for p in parts]) for key in content}
+        return np.concatenate(parts)
+
+    return dataclasses.replace(first, **{n: joined(n, a, c) for n, a, c in fields_of(first)})  # type: ignore[type-var]

@@ -1,0 +1,131 @@
+"""The contract: what a federated method is. The same code runs in the simulator and on Flower."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec import keyed
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Download, Float32, Private, Upload
+from fedrec.core.settings import PrivacySettings
+from fedrec.data.ragged import Int32, Int64
+
+S = TypeVar("S")
+P = TypeVar("P", bound=Private)
+U = TypeVar("U", bound=Upload)
+D = TypeVar("D", bound=Download)
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a user must know before choosing a method; printed by ``fedrec methods NAME``."""
+
+    title: str
+    """One line."""
+    paper: str
+    private: str
+    """What never leaves the client."""
+    upload: str
+    """What the client sends, each round."""
+    sum_suffices: bool
+    """Whether the server needs only the sum of uploads, so that secure aggregation is possible."""
+    departures: tuple[str, ...] = ()
+    """Where this differs from the paper or from its public code, and why."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The randomness of one round: streams named by purpose, one per client, user or server."""
+
+    seed: int
+    round: int
+
+    def clients(self, block: Block, purpose: str) -> keyed.U64:
+        """``[clients]`` a stream for each client."""
+        return keyed.streams(keyed.stream(self.seed, self.round, purpose), block.client_keys)
+
+    def users(self, block: Block, purpose: str) -> keyed.U64:
+        """``[users]`` a stream for each user."""
+        return keyed.streams(keyed.stream(self.seed, self.round, purpose), block.user_keys)
+
+    def server(self, purpose: str) -> np.random.Generator:
+        """A generator for the server."""
+        return keyed.numbers(self.seed, self.round, purpose)
+
+
+@dataclass(frozen=True)
+class Update(Generic[P, U, D]):
+    """What comes out of a block's local work."""
+
+    private: P
+    upload: U
+    loss: NDArray[np.float64]  # [clients] mean training loss of the last local epoch
+    local: D | None = None
+    """What the clients hold right after training, in the shape of a download: what is judged when the
+    protocol judges the local model. None where nothing but private state changed."""
+
+
+@dataclass(frozen=True)
+class Reply(Generic[U]):
+    """The uploads of some clients, stacked in the order of ``clients`` (the server's numbers)."""
+
+    clients: Int64
+    upload: U
+
+
+class Method(ABC, Generic[S, P, U, D]):
+    """One federated method. Instances hold settings only; all state goes in and comes out."""
+
+    name: ClassVar[str]
+    card: ClassVar[Card]
+    federates: ClassVar[bool] = True
+    """Whether anything is learnt from other clients; the control `local` learns nothing from them."""
+    small: ClassVar[dict[str, Any]] = {}
+    """Settings for a quick run of the laws, where the usual small ones do not fit."""
+    enough: ClassVar[dict[str, Any]] = {}
+    """Settings with which the method finds the planted answer (law 8)."""
+    enough_rounds: ClassVar[int] = 20
+    """Rounds within which it does."""
+    Settings: ClassVar[type[PrivacySettings]]
+    Private: ClassVar[type[Any]]
+    Upload: ClassVar[type[Any]]
+    Download: ClassVar[type[Any]]
+
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        self.settings: Any = self.Settings() if settings is None else settings
+        self.device = device
+
+    @abstractmethod
+    def start_server(self, world: World, keys: Keys) -> S:
+        """The server's state before the first round (round 0 of ``keys``)."""
+
+    @abstractmethod
+    def start_clients(self, world: World, block: Block, keys: Keys) -> P:
+        """Private state of the block's clients before the first round."""
+
+    @abstractmethod
+    def download(self, server: S, clients: Int64) -> D:
+        """What these clients receive: shared fields once, personal fields stacked in this order."""
+
+    @abstractmethod
+    def local_update(self, private: P, download: D, block: Block, keys: Keys) -> Update[P, U, D]:
+        """One round of local work of the block. ``private`` may be written in place."""
+
+    @abstractmethod
+    def aggregate(self, server: S, replies: Iterator[Reply[U]], keys: Keys) -> S:
+        """Fold the uploads into the server's state, as they come."""
+
+    @abstractmethod
+    def score(self, private: P, download: D, block: Block, items: Int32 | None = None) -> Float32:
+        """Scores of all items ``[users, n_items]``, or of ``items`` ``[users, k]``; higher is better."""
+
+    def client_bytes(self, world: World) -> int:
+        """Working memory that one client needs in :meth:`local_update`, so that blocks can be sized."""
+        dim = int(getattr(self.settings, "dim", 64))
+        return 16 * world.n_items + 64 * dim * min(world.n_items, 512)

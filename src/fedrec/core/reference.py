@@ -1,0 +1,52 @@
+"""Centralised references: what a method would reach if histories were collected. Ceiling and floor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from fedrec.core.block import World
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys
+from fedrec.core.settings import Settings
+from fedrec.data.ragged import Int64, Ragged
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Central:
+    """All training data in one place, as a centralised model sees it."""
+
+    world: World
+    train: Ragged  # per user
+    exclude: Ragged  # per user, sorted: never drawn as negatives
+
+
+class Reference(ABC, Generic[S]):
+    """A centralised model. Instances hold settings only."""
+
+    name: ClassVar[str]
+    card: ClassVar[Card]
+    Settings: ClassVar[type[Settings]] = Settings
+    one_shot: ClassVar[bool] = True
+    """Whether one step is all there is; otherwise a round is an epoch."""
+    rounds: ClassVar[int] = 1
+    """Steps by default."""
+
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        self.settings: Any = self.Settings() if settings is None else settings
+        self.device = device
+
+    @abstractmethod
+    def start(self, data: Central, keys: Keys) -> S:
+        """The model before the first step."""
+
+    @abstractmethod
+    def step(self, state: S, data: Central, keys: Keys) -> tuple[S, float]:
+        """One step (the whole fit, or one epoch) and its loss."""
+
+    @abstractmethod
+    def score(self, state: S, data: Central, users: Int64) -> Float32:
+        """Scores ``[users, n_items]``; higher is better."""

@@ -1,0 +1,75 @@
+"""Settings that several methods share, each with one name everywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fedrec.errors import BadInput, nearest
+
+
+class Settings(BaseModel):
+    """Base of all settings: typed, frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class PrivacySettings(Settings):
+    """What is done to an upload on its way out; the same for every federated method."""
+
+    clip: float = Field(0.0, ge=0, description="largest norm of one client's upload; 0 does not clip")
+    clip_norm: Literal["l2", "l1"] = Field("l2", description="the norm that `clip` bounds")
+    noise: float = Field(0.0, ge=0, description="scale of the noise added to every coordinate; 0 adds none")
+    noise_kind: Literal["laplace", "gaussian"] = Field("laplace", description="distribution of the noise")
+    compress: Literal["none", "topk", "lowrank", "int8"] = Field("none", description="compression of the upload")
+    compress_keep: float = Field(
+        0.1, gt=0, le=1, description="share of coordinates (topk) or of the rank (lowrank) that is kept"
+    )
+    delta: float = Field(1e-5, gt=0, lt=1, description="delta at which epsilon is reported")
+    upload_form: Literal["dense", "rows"] = Field(
+        "dense",
+        description="how a table's changes cross the wire: whole tables (as the papers count bytes), or only "
+        "changed rows; without noise both show which items a client has trained on",
+    )
+    precision: Literal["float16", "float32", "float64"] = Field("float32", description="number format on the wire")
+
+
+class TrainingSettings(PrivacySettings):
+    """How a client learns from its interactions."""
+
+    dim: int = Field(16, ge=1, description="embedding dimension d (FedCA section 6.1: f = 16)")
+    epochs: int = Field(10, ge=1, description="local epochs a round (E)")
+    batch_size: int = Field(256, ge=1, description="mini-batch size (B)")
+    lr: float = Field(0.01, gt=0, description="learning rate (eta)")
+    optimizer: Literal["adam", "sgd"] = Field("adam", description="local optimiser, fresh each round")
+    weight_decay: float = Field(0.0, ge=0, description="L2 penalty added to the gradient of network layers")
+    negatives: int = Field(4, ge=1, description="negatives drawn for each positive, once a round (N)")
+    objective: Literal["bce", "bpr"] = Field("bce", description="pointwise or pairwise loss")
+    engine: Literal["auto", "kernel", "torch"] = Field(
+        "auto", description="fused CPU kernel, batched torch, or whichever fits"
+    )
+
+
+Chosen = TypeVar("Chosen", bound=BaseModel)
+
+
+def build(kind: type[Chosen], given: dict[str, Any], owner: str) -> Chosen:
+    """Settings from key-value pairs; a wrong key or value becomes one clear line.
+
+    >>> build(TrainingSettings, {"dims": 8}, "fedavg")
+    Traceback (most recent call last):
+    fedrec.errors.BadInput: fedavg has no setting 'dims'; did you mean 'dim'?
+    """
+    for key in given:
+        if key not in kind.model_fields:
+            raise BadInput(f"{owner} has no setting {key!r}; {nearest(key, kind.model_fields)}")
+    try:
+        return kind(**given)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        meaning = kind.model_fields[key].description if key in kind.model_fields else None
+        hint = f" ({key}: {meaning})" if meaning else ""
+        message = str(first["msg"])[0].lower() + str(first["msg"])[1:]
+        raise BadInput(f"{owner}: {key}={given.get(key)!r} is out of range: {message}{hint}") from None

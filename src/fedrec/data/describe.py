@@ -1,0 +1,129 @@
+"""What a data set looks like, and which there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from fedrec.data.interactions import Interactions
+from fedrec.data.load import default_data_dir
+from fedrec.data.sources import SOURCES, Source
+
+MILLISECONDS = 10**11
+"""Times above this are in milliseconds."""
+ORDER_ONLY = 10**8
+"""Times that all stay below this are an order, not moments."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A data set in numbers."""
+
+    name: str
+    users: int
+    items: int
+    interactions: int
+    density: float
+    """Interactions per user-item pair, 0 to 1."""
+    least_per_user: int
+    median_per_user: float
+    most_per_user: int
+    first_time: str | None
+    """First day of the data, or None where there are no moments."""
+    last_time: str | None
+    ordered: bool
+    """Whether a user's interactions have an order in time."""
+    titles: bool
+    clients: int
+    """Data holders: the users themselves unless the data says otherwise."""
+    parts: tuple[int, int, int] | None
+    """Interactions in train, valid and test of a ready split."""
+    notes: tuple[str, ...]
+
+
+def describe(data: Interactions) -> Summary:
+    """The numbers of a data set."""
+    per_user = np.bincount(data.users, minlength=data.n_users)
+    first, last = _days(data)
+    clients = data.n_users if data.client_of_user is None else len(np.unique(data.client_of_user))
+    parts = None
+    if data.part is not None:
+        train, valid, test = np.bincount(data.part, minlength=3).tolist()
+        parts = (train, valid, test)
+    return Summary(
+        name=data.name,
+        users=data.n_users,
+        items=data.n_items,
+        interactions=len(data),
+        density=len(data) / (data.n_users * data.n_items),
+        least_per_user=int(per_user.min()),
+        median_per_user=float(np.median(per_user)),
+        most_per_user=int(per_user.max()),
+        first_time=first,
+        last_time=last,
+        ordered=data.times is not None,
+        titles=data.titles is not None,
+        clients=clients,
+        parts=parts,
+        notes=data.notes,
+    )
+
+
+def _days(data: Interactions) -> tuple[str | None, str | None]:
+    if data.times is None or int(data.times.max()) < ORDER_ONLY:
+        return None, None
+    scale = 1000 if int(data.times.max()) > MILLISECONDS else 1
+    ends = (int(data.times.min()), int(data.times.max()))
+    first, last = (datetime.fromtimestamp(end / scale, UTC).date().isoformat() for end in ends)
+    return first, last
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of ``fedrec data list``."""
+
+    name: str
+    title: str
+    papers: tuple[str, ...]
+    origin: str
+    """Where it would come from."""
+    present: bool
+    """Whether it can be loaded now."""
+    folder: Path | None
+    """Where it lies or would lie; None for a world made by code."""
+
+
+MADE_BY_CODE = (
+    ("demo", "Synthetic: a first run of seconds, with titles"),
+    ("planted", "Synthetic: a world with a known answer"),
+    ("scale:users=...,items=...,interactions=...", "Synthetic: any size, long-tailed"),
+)
+
+
+def listing(data_dir: Path | None = None) -> list[Listed]:
+    """All data sets by name, the synthetic worlds first."""
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    worlds = [Listed(name, title, (), "made by code", True, None) for name, title in MADE_BY_CODE]
+    known = [
+        Listed(
+            source.name,
+            source.title,
+            source.papers,
+            origin(source),
+            source.find(folder / source.name) is not None,
+            folder / source.name,
+        )
+        for source in SOURCES.values()
+    ]
+    return worlds + known
+
+
+def origin(source: Source) -> str:
+    """Where ``fedrec data get`` would look, in a few words."""
+    if not source.remotes:
+        return f"by hand from {source.page}"
+    host = source.remotes[0].url.split("/")[2]
+    return f"{host}, else the package {source.wheel.requirement}" if source.wheel else host

@@ -1,0 +1,57 @@
+"""The papers' filter: users with too few interactions leave, and then the items nobody has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.data.interactions import Interactions
+from fedrec.errors import BadInput
+
+
+def at_least(data: Interactions, interactions: int) -> Interactions:
+    """Keep users with at least this many interactions (once, users only); drop items without any."""
+    if interactions < 0:
+        raise BadInput(f"min_interactions must be 0 or more, not {interactions}")
+    counts = np.bincount(data.users, minlength=data.n_users)
+    stay = counts >= interactions
+    if stay.all():
+        return data
+    if not stay.any():
+        raise BadInput(
+            f"{data.name}: none of {data.n_users} users has {interactions} interactions (the most is "
+            f"{int(counts.max())}); lower min_interactions"
+        )
+    left = int((~stay).sum())
+    return keep_users(data, stay).with_notes(
+        f"{left} users with fewer than {interactions} interactions left out"
+    )
+
+
+def keep_users(data: Interactions, stay: NDArray[np.bool_]) -> Interactions:
+    """The data of these users alone, renumbered in the same order; unused items and clients go."""
+    rows = stay[data.users]
+    new_user = np.cumsum(stay, dtype=np.int32) - np.int32(1)
+    items = data.items[rows]
+    used = np.bincount(items, minlength=data.n_items) > 0
+    new_item = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    client_of_user, client_ids = data.client_of_user, data.client_ids
+    if client_of_user is not None:
+        client_of_user = client_of_user[stay]
+        held = np.bincount(client_of_user) > 0
+        client_of_user = (np.cumsum(held, dtype=np.int32) - np.int32(1))[client_of_user]
+        client_ids = None if client_ids is None else client_ids[np.flatnonzero(held)]
+    return replace(
+        data,
+        users=new_user[data.users[rows]],
+        items=new_item[items],
+        user_ids=data.user_ids[stay],
+        item_ids=data.item_ids[used],
+        times=None if data.times is None else data.times[rows],
+        titles=None if data.titles is None else data.titles[used],
+        client_of_user=client_of_user,
+        client_ids=client_ids,
+        part=None if data.part is None else data.part[rows],
+    )

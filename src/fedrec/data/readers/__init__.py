@@ -1,0 +1,98 @@
+"""Readers, one file per format; :func:`read` finds the right one for a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from fedrec.data.readers import (
+    bookcrossing,
+    delimited,
+    foursquare,
+    lastfm,
+    microlens,
+    movielens,
+    parquet,
+    ready_split,
+    recbole,
+    sequences,
+    tenrec,
+    yelp,
+)
+from fedrec.data.readers.rows import Rows
+from fedrec.data.readers.table import contents
+from fedrec.errors import BadInput
+
+Reader = Callable[[Path], Rows]
+
+READERS: dict[str, Reader] = {
+    "recbole": recbole.read,
+    "movielens-tabs": movielens.read_tabs,
+    "movielens-colons": movielens.read_colons,
+    "delimited": delimited.read,
+    "published": partial(delimited.read, given=False, cut_end=True),
+    "parquet": parquet.read,
+    "sequences": sequences.read,
+    "ready-split": ready_split.read,
+    "lastfm": lastfm.read,
+    "book-crossing": bookcrossing.read,
+    "foursquare": foursquare.read,
+    "yelp": yelp.read,
+    "tenrec": tenrec.read,
+    "microlens": microlens.read,
+}
+"""Readers by name. 'published': a publisher's delimited file; repeats merge, a torn last line is left out."""
+
+KNOWN_FILES: tuple[tuple[str, str], ...] = (
+    ("*.inter", "recbole"),
+    ("u.data", "movielens-tabs"),
+    ("user_artists.dat", "lastfm"),
+    ("BX-Book-Ratings.csv", "book-crossing"),
+    ("dataset_TSMC2014_*.txt", "foursquare"),
+    ("*review*.json", "yelp"),
+    ("QB-article.csv", "tenrec"),
+    ("MicroLens-100k_pairs.csv", "microlens"),
+    ("*.parquet", "parquet"),
+    ("*.pq", "parquet"),
+)
+"""File names that say their format."""
+
+DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz"}
+
+
+def read(path: Path) -> Rows:
+    """Rows of a file or folder in any known format."""
+    if path.is_dir():
+        if ready_split.part_files(path):
+            return ready_split.read(path)
+        path = _only_file(path)
+    elif not path.exists():
+        raise BadInput(f"no such file or folder: {path}")
+    return READERS[format_of(path)](path)
+
+
+def format_of(path: Path) -> str:
+    """The name of the reader for a file: by its name, else by its first lines."""
+    for pattern, reader in KNOWN_FILES:
+        if path.match(pattern):
+            return reader
+    head = contents(path, delimited.HEAD).decode("utf-8", "replace").splitlines()
+    lines = [line for line in head[:-1] or head if line.strip()][:50]
+    if "::" in lines[0]:
+        return "movielens-colons"
+    return "sequences" if sequences.looks_like(lines) else "delimited"
+
+
+def _only_file(folder: Path) -> Path:
+    """The file of interactions in a folder, where there is no doubt which it is."""
+    for pattern, _ in KNOWN_FILES:
+        found = sorted(folder.glob(pattern))
+        if len(found) == 1:
+            return found[0]
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in DATA_ENDINGS)
+    likely = [path for path in files if path.name.startswith(("ratings", "interactions"))] or files
+    if len(likely) == 1:
+        return likely[0]
+    names = ", ".join(path.name for path in files) or "no data file"
+    raise BadInput(f"{folder} holds {names}; name one file, or make it a ready split (train, valid, test)")

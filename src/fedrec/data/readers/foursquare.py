@@ -1,0 +1,34 @@
+"""Foursquare check-ins (TSMC 2014): user, venue, category, its name, latitude, longitude, zone, UTC time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from fedrec.data.readers.rows import Rows
+from fedrec.data.readers.table import Table
+from fedrec.errors import BadInput
+
+NAMES = ["user", "item", "category", "category_name", "latitude", "longitude", "zone", "time"]
+TIME_FORMAT = "%a %b %d %H:%M:%S +0000 %Y"
+
+
+def read(path: Path) -> Rows:
+    """``dataset_TSMC2014_NYC.txt`` or ``_TKY.txt``; the name of its category stands for a venue's title."""
+    import pyarrow.compute as pc
+
+    table = Table.open(path, "\t", quoted=False, encoding="latin-1")
+    data = table.columns(NAMES, 0)
+    when = pc.strptime(data["time"], format=TIME_FORMAT, unit="s", error_is_null=True)
+    if when.null_count:
+        row = int(np.argmax(pc.is_null(when).to_numpy()))
+        found = data["time"][row].as_py()
+        raise BadInput(f"{table.place(row, 0)}: time {found!r} is not like 'Tue Apr 03 18:00:09 +0000 2012'")
+    return Rows(
+        users=data["user"],
+        items=data["item"],
+        times=np.asarray(pc.cast(when, "int64").to_numpy(), dtype=np.int64),
+        titles=dict(zip(data["item"].to_pylist(), data["category_name"].to_pylist(), strict=True)),
+        place=lambda row: table.place(row, 0),
+    )

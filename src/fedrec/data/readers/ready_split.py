@@ -1,0 +1,88 @@
+"""A split made by somebody else: a folder with train, valid and test files, titles in ``movies.dat``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from fedrec.data.interactions import TEST, TRAIN, VALID
+from fedrec.data.readers import delimited, movielens, parquet
+from fedrec.data.readers.rows import Rows
+from fedrec.errors import BadInput
+
+PARTS = {"train": TRAIN, "valid": VALID, "test": TEST}
+ENDINGS = (".tsv", ".csv", ".parquet", ".tsv.gz", ".csv.gz")
+
+
+def part_files(folder: Path) -> dict[str, Path]:
+    """The file of each part that is there."""
+    found: dict[str, Path] = {}
+    for part in PARTS:
+        there = [folder / f"{part}{end}" for end in ENDINGS if (folder / f"{part}{end}").is_file()]
+        if len(there) > 1:
+            names = ", ".join(path.name for path in there)
+            raise BadInput(f"{folder} has several files for {part!r}: {names}; keep one")
+        if there:
+            found[part] = there[0]
+    return found
+
+
+def read(folder: Path) -> Rows:
+    """All parts, one after another, with ``part`` saying which."""
+    import pyarrow as pa
+
+    files = part_files(folder)
+    for part in ("train", "test"):
+        if part not in files:
+            raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
+    pieces: list[tuple[str, Rows]] = []
+    for part, path in files.items():
+        piece = parquet.read(path) if path.suffix == ".parquet" else delimited.read(path)
+        pieces.append((part, piece))
+    rows = [piece for _, piece in pieces]
+    for what in ("times", "clients", "ratings"):
+        if len({getattr(piece, what) is None for piece in rows}) > 1:
+            lacking = next(files[part].name for part, piece in pieces if getattr(piece, what) is None)
+            raise BadInput(
+                f"{folder}: {lacking} has no {what[:-1]} column, the other parts have; give all or none"
+            )
+    first_row = np.concatenate([[0], np.cumsum([len(piece) for piece in rows])])
+
+    def place(row: int) -> str:
+        which = int(np.searchsorted(first_row, row, side="right")) - 1
+        return rows[which].place(row - int(first_row[which]))
+
+    def text(what: str) -> pa.ChunkedArray:
+        return pa.chunked_array(
+            [chunk for piece in rows for chunk in getattr(piece, what).chunks], pa.string()
+        )
+
+    whole = Rows(
+        users=text("users"),
+        items=text("items"),
+        ratings=None if rows[0].ratings is None else np.concatenate([piece.ratings for piece in rows]),
+        times=None if rows[0].times is None else np.concatenate([piece.times for piece in rows]),
+        clients=None if rows[0].clients is None else text("clients"),
+        part=np.concatenate([np.full(len(piece), PARTS[part], np.int8) for part, piece in pieces]),
+        place=place,
+        given=True,
+        notes=tuple(note for piece in rows for note in piece.notes),
+    )
+    beside = folder / "movies.dat"
+    return _with_known_titles(whole, movielens.titles(beside, "::")) if beside.is_file() else whole
+
+
+def _with_known_titles(rows: Rows, titles: Mapping[str, str]) -> Rows:
+    """The rows with these titles if every item has one; else without, and a note says so.
+
+    A split may have renumbered its items; titles of other ids would then be wrong titles.
+    """
+    items = set(rows.items.unique().to_pylist())
+    if items <= titles.keys():
+        return rows.with_titles(titles)
+    stray = len(items - titles.keys())
+    note = f"{stray} items of the split are not in movies.dat, so its ids are others: no titles"
+    return replace(rows, notes=(*rows.notes, note))

@@ -1,0 +1,53 @@
+"""What every reader hands over: columns of text and numbers, one entry per row of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Place = Callable[[int], str]
+
+
+def nowhere(row: int) -> str:
+    """The place of a row when the reader knows no better: its number, counted from 1."""
+    return f"row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as the file has them: ids still text, repeats still there, nothing filtered."""
+
+    users: pa.ChunkedArray
+    """User id of each row, as text."""
+    items: pa.ChunkedArray
+    """Item id of each row, as text."""
+    ratings: NDArray[np.float64] | None = None
+    """Rating of each row, where there is one; a row counts when it is above 0."""
+    times: NDArray[np.int64] | NDArray[np.float64] | None = None
+    """Time of each row, where there is one."""
+    clients: pa.ChunkedArray | None = None
+    """Client id of each row, as text, where there is one."""
+    part: NDArray[np.int8] | None = None
+    """TRAIN, VALID or TEST of each row of a ready split."""
+    titles: Mapping[str, str] | None = None
+    """Item id to title, where the data has them."""
+    place: Place = field(default=nowhere)
+    """Where a row stands, for an error: 'ratings.csv line 7'."""
+    given: bool = False
+    """Whether a person made this file: exact repeats and ids of mixed kind are then mistakes."""
+    notes: tuple[str, ...] = ()
+    """What the reader did on the way."""
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def with_titles(self, titles: Mapping[str, str] | None) -> Rows:
+        """The same rows with titles for the items."""
+        return replace(self, titles=titles)

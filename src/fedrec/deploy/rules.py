@@ -1,0 +1,18 @@
+"""How a federation deals with nodes that are slow, gone or wrong."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from fedrec.core.settings import Settings
+
+
+class Rules(Settings):
+    """Deadlines and the least share of nodes; written beside a run's settings."""
+
+    nodes: int = Field(1, ge=1, description="nodes that must be there before the first round")
+    wait: float = Field(120.0, gt=0, description="seconds to wait for them, and for nodes to come back")
+    deadline: float = Field(300.0, gt=0, description="seconds after which a node's answer is not waited for")
+    least: float = Field(0.5, gt=0, le=1, description="share of the asked nodes without which no round counts")
+    attempts: int = Field(3, ge=1, description="times a round is tried before the run stops")
+    poll: float = Field(0.2, gt=0, description="seconds between two looks for answers")

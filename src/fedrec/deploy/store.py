@@ -1,0 +1,123 @@
+"""A node's own files for one run. Every file is whole at every moment, whatever kills the process.
+
+    job.json               settings and catalogue, as the server said when they met
+    share.safetensors      the node's data under the protocol
+    names.json             ids of its users, for recommendations
+    state-R.safetensors    private state after round R (the last two rounds that matter)
+    answer.safetensors     the last answer: a repeated message is answered with it, not worked on twice
+    judged-R.safetensors   private state when round R was judged, and
+    judged-R.download      the download it was judged with: together the model of round R
+    judged-R.users         test metrics of every user at round R; stays here
+    selected.json          which round the run selected
+
+Private state is written before an answer is sent, so what the server takes is never lost here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.state import flatten, unflatten
+from fedrec.deploy.letters import Answer
+from fedrec.evaluation.sums import MetricSums
+from fedrec.runs.atomic import clear_leftovers, replace_file, write_text
+
+
+class NodeStore:
+    """Reads and writes one run's files on a node."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        if not re.fullmatch(r"[0-9a-z-]{1,64}", run):
+            raise ValueError(f"{run!r} does not name a run")  # it comes over the wire and names a folder
+        self.path = folder / run
+
+    def create(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time, even where an old one outlived its SuperNode for a moment."""
+        with open(self.path / ".lock", "w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            clear_leftovers(self.path)
+            yield
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def write_json(self, name: str, value: Any) -> None:
+        write_text(self.path / name, json.dumps(value))
+
+    def read_json(self, name: str) -> Any:
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
+    def write(self, name: str, value: Any, **about: str) -> None:
+        """Nested arrays as one safetensors file."""
+        from safetensors.numpy import save_file
+
+        arrays, structure = flatten(value)
+        metadata = {"structure": structure, **about}
+        replace_file(self.path / name, lambda temporary: save_file(arrays, temporary, metadata=metadata))
+
+    def read(self, name: str, modules: tuple[str, ...] = ()) -> tuple[Any, dict[str, str]]:
+        from safetensors import safe_open
+
+        with safe_open(self.path / name, framework="numpy") as file:
+            metadata = file.metadata()
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        return unflatten(arrays, metadata["structure"], modules), metadata
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        replace_file(self.path / name, lambda temporary: temporary.write_bytes(data) and None)
+
+    def read_bytes(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def link(self, existing: str, name: str) -> None:
+        """A second name for a file that is never changed in place."""
+        temporary = self.path / f".{name}.link.tmp"
+        temporary.unlink(missing_ok=True)
+        os.link(self.path / existing, temporary)
+        os.replace(temporary, self.path / name)
+
+    def keep_answer(self, digest: str, answer: Answer) -> None:
+        parts = {str(i): np.frombuffer(data, np.uint8) for i, data in enumerate(answer.uploads)}
+        plain = {
+            "counts": list(answer.counts),
+            "loss": answer.loss,
+            "valid": answer.valid.as_dict(),
+            "test": answer.test.as_dict(),
+        }
+        self.write("answer.safetensors", {"parts": parts, "plain": json.dumps(plain)}, digest=digest)
+
+    def answer(self, digest: str) -> Answer | None:
+        """The answer to exactly this message, where it was already given."""
+        if not self.has("answer.safetensors"):
+            return None
+        found, about = self.read("answer.safetensors")
+        if about["digest"] != digest:
+            return None
+        plain = json.loads(found["plain"])
+        return Answer(
+            uploads=tuple(found["parts"][str(i)].tobytes() for i in range(len(plain["counts"]))),
+            counts=tuple(plain["counts"]),
+            loss=plain["loss"],
+            valid=MetricSums.from_dict(plain["valid"]),
+            test=MetricSums.from_dict(plain["test"]),
+        )
+
+    def prune(self, states: set[int], judged: set[int]) -> None:
+        """Remove states and judged models of other rounds."""
+        for file in self.path.iterdir():
+            found = re.fullmatch(r"(state|judged)-(\d+)\..*", file.name)
+            if found and int(found[2]) not in (states if found[1] == "state" else judged):
+                file.unlink(missing_ok=True)

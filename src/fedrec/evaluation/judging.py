@@ -1,0 +1,192 @@
+"""Judging: scores in, metrics of each user out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.data.ragged import Int32, Int64, Ragged
+from fedrec.errors import BadInput
+from fedrec.evaluation import published
+from fedrec.evaluation.metrics import (
+    Float64,
+    Metric,
+    MetricSet,
+    Positions,
+    first_of_group,
+    one_target,
+    values,
+)
+
+Float32 = NDArray[np.float32]
+
+_CELLS = 1 << 22  # scores copied at once where a copy is needed
+
+
+@dataclass(frozen=True)
+class Held:
+    """What some users are judged on; all of it stays where the users' data is."""
+
+    targets: Ragged
+    """Held-out items of each user; a user may have none."""
+    masked: Ragged
+    """Items of each user that are not ranked: what was trained on and, for the test, the validation item."""
+    candidates: Int32 | None = None  # [users, n]
+    """Sampled items that the targets are ranked among (targets not included; -1 is no candidate)."""
+    numbers: Int64 | None = None  # [n_items]
+    """The data's own item numbers, where the ids are numbers; only the published metrics look at them."""
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def take(self, users: NDArray[np.integer]) -> Held:
+        """The users at these positions, in this order."""
+        drawn = None if self.candidates is None else self.candidates[users]
+        return Held(self.targets.take(users), self.masked.take(users), drawn, self.numbers)
+
+
+def judge(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
+    """The metrics of each user, by name: ``[users]``, NaN for users without a target.
+
+    ``scores`` is ``[users, n_items]``, higher is better, and is not modified. Equal scores count as the
+    average over all their orders.
+    """
+    if len(scores) != len(held):
+        raise ValueError(f"scores of {len(scores)} users, but {len(held)} are judged")
+    _require_finite(scores)
+    single = len(held) == 0 or int(held.targets.counts.max()) <= 1
+    result: dict[str, Float64] = {}
+    if metrics.full:
+        rank = _full_of_one if single else _full_of_many
+        result |= values(rank(scores, held, _depth(metrics.full)), metrics.full)
+    if metrics.sampled:
+        if held.candidates is None:
+            raise ValueError(f"{metrics.sampled[0].name} needs sampled candidates, but none were drawn")
+        rank = _sampled_of_one if single else _sampled_of_many
+        result |= values(rank(scores, held, _depth(metrics.sampled)), metrics.sampled)
+    if metrics.published:
+        result |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
+    return {name: result[name] for name in metrics.names}
+
+
+def _depth(metrics: tuple[Metric, ...]) -> int:
+    return max([metric.cut for metric in metrics], default=0)
+
+
+def _require_finite(scores: Float32) -> None:
+    # one pass without a temporary: a sum is finite only if every term is, save for overflow, checked below
+    with np.errstate(all="ignore"):
+        fine = np.isfinite(scores.sum(axis=1, dtype=np.float64))
+    for user in np.flatnonzero(~fine):
+        if not np.isfinite(scores[user]).all():
+            bad = int(np.flatnonzero(~np.isfinite(scores[user]))[0])
+            raise BadInput(
+                f"the score of item {bad} for the user at position {user} is {scores[user, bad]}; "
+                "scores must be finite numbers (a smaller learning rate often helps)"
+            )
+
+
+def _scores_of_one(scores: Float32, held: Held) -> tuple[NDArray[np.bool_], Float32]:
+    """Whether each user has a target, and its score (``[users]``; zero where there is none)."""
+    present = held.targets.counts > 0
+    own = np.zeros(len(scores), scores.dtype)
+    own[present] = scores[present, held.targets.values]
+    return present, own
+
+
+def _full_of_one(scores: Float32, held: Held, depth: int) -> Positions:
+    present, own = _scores_of_one(scores, held)
+    greater = np.count_nonzero(scores > own[:, None], axis=1)
+    tied = np.count_nonzero(scores == own[:, None], axis=1)
+    # masked items were counted above: take them off again, so that scores need no copy
+    owner = held.masked.owners
+    theirs = scores[owner, held.masked.values]
+    greater = greater - np.bincount(owner, weights=theirs > own[owner], minlength=len(scores)).astype(
+        np.int64
+    )
+    tied = tied - np.bincount(owner, weights=theirs == own[owner], minlength=len(scores)).astype(np.int64)
+    return one_target(greater, tied, present, depth)
+
+
+def _sampled_of_one(scores: Float32, held: Held, depth: int) -> Positions:
+    assert held.candidates is not None
+    present, own = _scores_of_one(scores, held)
+    drawn = held.candidates >= 0
+    theirs = np.take_along_axis(scores, np.maximum(held.candidates, 0), axis=1)  # [users, n]
+    greater = np.count_nonzero((theirs > own[:, None]) & drawn, axis=1)
+    tied = np.count_nonzero((theirs == own[:, None]) & drawn, axis=1) + 1  # the target itself
+    return one_target(greater, tied, present, depth)
+
+
+def _full_of_many(scores: Float32, held: Held, depth: int) -> Positions:
+    def prepare(begin: int, end: int) -> tuple[Float32, Ragged]:
+        some = np.arange(begin, end)
+        masked = held.masked.take(some)
+        ranked = scores[begin:end].copy()
+        ranked[masked.owners, masked.values] = -np.inf
+        return ranked, held.targets.take(some)
+
+    step = max(1, _CELLS // max(scores.shape[1], 1))
+    spans = [(begin, min(begin + step, len(scores))) for begin in range(0, len(scores), step)]
+    return _join([_of_many(*prepare(begin, end), depth) for begin, end in spans])
+
+
+def _sampled_of_many(scores: Float32, held: Held, depth: int) -> Positions:
+    assert held.candidates is not None
+    targets = held.targets
+    n = held.candidates.shape[1]
+    ranked = np.full((len(scores), n + int(targets.counts.max())), -np.inf, scores.dtype)
+    theirs = np.take_along_axis(scores, np.maximum(held.candidates, 0), axis=1)
+    ranked[:, :n] = np.where(held.candidates >= 0, theirs, -np.inf)
+    column = n + np.arange(len(targets.values)) - targets.start[targets.owners]
+    ranked[targets.owners, column] = scores[targets.owners, targets.values]
+    return _of_many(ranked, Ragged(targets.start, column.astype(np.int32)), depth)
+
+
+def _of_many(ranked: Float32, targets: Ragged, depth: int) -> Positions:
+    """Positions of several targets a user; ``ranked`` is ``[users, columns]``, -inf where nothing is ranked.
+
+    Groups of equal scores are whole within the list except the last, which may reach beyond it; sizes and
+    numbers of targets are therefore counted per group, and for the last one over the whole row.
+    """
+    users, columns = ranked.shape
+    length = min(depth, columns)
+    best = -np.sort(-np.take_along_axis(ranked, _top(ranked, length), axis=1), axis=1)  # [users, length]
+    listed = best > -np.inf
+    owner = targets.owners
+    theirs = ranked[owner, targets.values]
+    # [users, length]: where the group of each place begins, how large it is, how many targets it has
+    start = np.zeros((users, length), np.int64)
+    size = np.zeros((users, length), np.int64)
+    relevant = np.zeros((users, length), np.int64)
+    last = best[:, -1]
+    beyond = np.count_nonzero(ranked == last[:, None], axis=1)
+    for place in range(length):
+        value = best[:, place]
+        start[:, place] = np.count_nonzero(best > value[:, None], axis=1)
+        size[:, place] = np.where(value == last, beyond, np.count_nonzero(best == value[:, None], axis=1))
+        relevant[:, place] = np.bincount(owner, weights=theirs == value[owner], minlength=users)
+    relevant[~listed] = 0
+    hit = relevant / np.maximum(size, 1)
+    leading = np.argmax(relevant > 0, axis=1)  # 0 where there is none: then relevant is 0 there as well
+    rows = np.arange(users)
+    first = first_of_group(start[rows, leading], size[rows, leading], relevant[rows, leading], length)
+    pad = ((0, 0), (0, depth - length))
+    return Positions(np.pad(hit, pad), np.pad(first, pad), targets.counts)
+
+
+def _top(ranked: Float32, length: int) -> Int64:
+    """``[users, length]`` columns of the largest values, in no order."""
+    if length == ranked.shape[1]:
+        return np.broadcast_to(np.arange(length), ranked.shape)
+    return np.argpartition(ranked, ranked.shape[1] - length, axis=1)[:, -length:]
+
+
+def _join(parts: list[Positions]) -> Positions:
+    return Positions(
+        np.concatenate([part.hit for part in parts]),
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.n_targets for part in parts]),
+    )

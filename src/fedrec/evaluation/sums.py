@@ -1,0 +1,63 @@
+"""Metrics as sums with a count, so that they add up anywhere: over blocks, nodes and rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedrec.evaluation.metrics import Float64
+
+
+@dataclass(frozen=True)
+class MetricSums:
+    """Sums over the users that were judged. This is what a node sends; no user's own value leaves it."""
+
+    sums: dict[str, float] = field(default_factory=dict)
+    count: int = 0
+    """How many users were judged; users without a target do not count."""
+
+    @classmethod
+    def from_values(cls, per_user: Mapping[str, Float64]) -> MetricSums:
+        """Add up the values of each user (:func:`fedrec.evaluation.judging.judge`), leaving out NaN users."""
+        if not per_user:
+            return cls()
+        judged = ~np.isnan(next(iter(per_user.values())))
+        return cls(
+            {name: float(values[judged].sum()) for name, values in per_user.items()}, int(judged.sum())
+        )
+
+    def __add__(self, other: MetricSums) -> MetricSums:
+        # empty sums come from blocks in which nobody was judged: neutral
+        names = {**self.sums, **other.sums}
+        for part in (self, other):
+            if part.count and part.sums.keys() != names.keys():
+                raise ValueError(f"sums of different metrics: {sorted(self.sums)} and {sorted(other.sums)}")
+        added = {name: self.sums.get(name, 0.0) + other.sums.get(name, 0.0) for name in names}
+        return MetricSums(added, self.count + other.count)
+
+    def means(self) -> dict[str, float]:
+        """The mean of each metric over the users judged; NaN where nobody was.
+
+        ``F1@k!`` is the harmonic mean of mean Precision and mean Recall (:mod:`fedrec.evaluation.published`).
+        """
+        means = {
+            name: total / self.count if self.count else float("nan") for name, total in self.sums.items()
+        }
+        for name in [name for name in means if name.startswith("F1@") and name.endswith("!")]:
+            cut = name[3:-1]
+            precision, recall = means[f"Precision@{cut}"], means[f"Recall@{cut}"]
+            both = precision + recall
+            means[name] = 2.0 * precision * recall / both if both else 0.0
+        return means
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a message or a file."""
+        return {"count": self.count, "sums": dict(self.sums)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> MetricSums:
+        """Back from :meth:`as_dict`."""
+        return cls({str(name): float(total) for name, total in plain["sums"].items()}, int(plain["count"]))

@@ -1,0 +1,1 @@
+"""How a block of clients trains: keyed samples, one fused CPU kernel, one batched torch engine."""

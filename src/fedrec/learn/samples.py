@@ -1,0 +1,200 @@
+"""What a client learns from in one round: its positives and keyed uniform negatives, in compact rows.
+
+For each positive, ``negatives`` items are drawn once a round, uniformly from the items outside the user's
+``exclude`` list. Draw ``q`` of a client takes word ``q`` of the client's stream to a rank among the free
+items, and the rank to the item itself: no rejection, so no draw can fail or loop, and every engine
+(numpy, numba, torch) gets the same samples. A user who has every item gets no negatives.
+
+Samples of a client lie user by user, each positive followed by its negatives (``bce``), or as pairs of the
+positive and one negative (``bpr``). A client touches only the items in its own sample, its compact rows;
+everything else in its table has no gradient and does not move.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec import keyed
+from fedrec.core.block import Block
+from fedrec.data.ragged import Int64, offsets
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
+
+Objective = Literal["bce", "bpr"]
+Engine = Literal["auto", "kernel", "torch", "numpy"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One round's samples of a block; numpy arrays, or tensors where they were drawn on another device.
+
+    Client ``c`` owns the samples ``start[c] .. start[c + 1]`` and the rows
+    ``rows_ids[rows_start[c] : rows_start[c + 1]]``, ascending item ids.
+    """
+
+    start: Any  # int64 [clients + 1]
+    user: Any  # int32 [samples] row in the block's users
+    row: Any  # int32 [samples] position among the client's compact rows
+    label: Any  # uint8 [samples] one for a positive
+    negative: Any  # int32 [samples] position of the negative's row for pairs, else None
+    rows_start: Any  # int64 [clients + 1]
+    rows_ids: Any  # int32 [rows]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether samples are (user, positive, negative) triples, for a pairwise loss."""
+        return self.negative is not None
+
+    def on_host(self) -> Samples:
+        """The same samples as numpy arrays."""
+        if isinstance(self.start, np.ndarray):
+            return self
+        moved = {n: None if (v := getattr(self, n)) is None else v.cpu().numpy() for n in self.__dataclass_fields__}
+        return Samples(**moved)
+
+
+def has_numba() -> bool:
+    """Whether the fused kernels can run here."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def draw(
+    block: Block,
+    negatives: int,
+    keys: U64,
+    engine: str = "auto",
+    objective: str = "bce",
+    device: str = "cpu",
+    threads: int | None = None,
+) -> Samples:
+    """Draw one round's samples of every client of a block.
+
+    ``negatives`` is the papers' N, ``keys`` ``[clients]`` one stream per client. The samples do not depend
+    on ``engine``, ``device`` or ``threads``.
+    """
+    if objective not in ("bce", "bpr"):
+        raise BadInput(f"objective {objective!r} is unknown; use bce or bpr")
+    _check(block)
+    pairs = objective == "bpr"
+    if device != "cpu" or engine == "torch":
+        from fedrec.learn.samples_torch import draw_torch
+
+        drawn = draw_torch(block, negatives, keys, pairs, device)
+        return drawn if device != "cpu" else drawn.on_host()
+    if engine != "numpy" and has_numba():
+        from fedrec.learn.samples_kernel import draw_kernel
+
+        return draw_kernel(block, negatives, keys, pairs, threads)
+    return draw_numpy(block, negatives, keys, pairs)
+
+
+def _check(block: Block) -> None:
+    """Ranks are only ranks in an ascending list, so a wrong block must not pass silently."""
+    values, start = block.exclude.values, block.exclude.start
+    if len(values) < 2:
+        return
+    inside = np.ones(len(values) - 1, bool)
+    ends = start[1:-1]
+    inside[ends[(ends > 0) & (ends < len(values))] - 1] = False
+    if not (np.diff(values) > 0)[inside].all():
+        raise BadInput("the block's exclude lists must ascend without repeats; sort each user's list")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many samples everybody gets, before any is drawn."""
+
+    free: Int64  # [users] items that may be drawn
+    each: Int64  # [users] negatives for each positive: ``negatives``, or 0 where nothing is free
+    drawn: Int64  # [clients + 1] first draw of each client
+    start: Int64  # [clients + 1] first sample of each client
+    user_draw: Int64  # [users] first draw of each user, counted within its client
+    user_sample: Int64  # [users] first sample of each user, counted over the block
+
+
+def count(block: Block, negatives: int, pairs: bool) -> Counts:
+    """Sizes and offsets of a block's samples."""
+    positives = block.train.counts
+    free = block.n_items - block.exclude.counts
+    each = np.where(free > 0, negatives, 0)
+    draws = offsets(positives * each)
+    drawn = draws[block.user_start]
+    samples = draws if pairs else offsets(positives * (1 + each))
+    own = drawn[block.client_of_user] if block.n_users else np.zeros(0, np.int64)
+    return Counts(free, each, drawn, samples[block.user_start], draws[:-1] - own, samples[:-1])
+
+
+def nth_free(exclude: NDArray[np.integer], start: Int64, counts: Int64, rank: Int64) -> Int64:
+    """The ``rank``-th item that is not in the ascending list ``exclude[start : start + counts]``, elementwise.
+
+    ``exclude[i] - i`` free items lie below the ``i``-th excluded one, so the answer is ``rank`` plus the
+    number of excluded items with at most ``rank`` free items below them.
+    """
+    low, high = np.zeros_like(counts), counts.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        open_ = low < high
+        at = np.where(open_, start + middle, 0)
+        below = open_ & (exclude[at] - middle <= rank)
+        low = np.where(below, middle + 1, low)
+        high = np.where(open_ & ~below, middle, high)
+    return rank + low
+
+
+def draw_numpy(block: Block, negatives: int, keys: U64, pairs: bool) -> Samples:
+    """:func:`draw` in plain numpy: the reference, and the way without numba or torch."""
+    sizes = count(block, negatives, pairs)
+    positives = block.train.counts
+    per_user = positives * sizes.each
+    owner = np.repeat(np.arange(block.n_users), per_user)  # [draws] user of each draw
+    client = block.client_of_user[owner]
+    index = np.arange(len(owner)) - sizes.drawn[client]
+    words = keyed.mix(keys[client] + (index.astype(np.uint64) + np.uint64(1)) * np.uint64(keyed.GOLDEN))
+    rank = ((words >> np.uint64(32)) * sizes.free[owner].astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+    exclude = block.exclude.values if len(block.exclude.values) else np.zeros(1, np.int32)
+    item = nth_free(exclude, block.exclude.start[owner], block.exclude.counts[owner], rank)
+
+    which = index - sizes.user_draw[owner]  # [draws] counted within the user
+    each = sizes.each[owner]
+    if pairs:
+        positive = block.train.values[block.train.start[owner] + which // np.maximum(each, 1)]
+        touched = np.concatenate([positive, item])
+        touched_client = np.concatenate([client, client])
+        user, label = owner.astype(np.int32), np.ones(len(owner), np.uint8)
+    else:
+        total = int(sizes.start[-1])
+        items, user = np.zeros(total, np.int64), np.zeros(total, np.int32)
+        label = np.zeros(total, np.uint8)
+        draw_at = sizes.user_sample[owner] + which // np.maximum(each, 1) * (1 + each) + 1 + which % np.maximum(each, 1)
+        items[draw_at], user[draw_at] = item, owner
+        having = block.train.owners
+        place = np.arange(len(having)) - block.train.start[having]
+        own_at = sizes.user_sample[having] + place * (1 + sizes.each[having])
+        items[own_at], user[own_at], label[own_at] = block.train.values, having, 1
+        touched, touched_client = items, block.client_of_user[user]
+    return _compact(block, sizes, touched_client * np.int64(block.n_items) + touched, user, label, pairs)
+
+
+def _compact(
+    block: Block, sizes: Counts, place: Int64, user: NDArray[np.int32], label: NDArray[np.uint8], pairs: bool
+) -> Samples:
+    """Compact rows out of (client, item) numbers: client after client, ids ascending."""
+    unique, inverse = np.unique(place, return_inverse=True)
+    owner = unique // max(block.n_items, 1)
+    rows_start = offsets(np.bincount(owner, minlength=block.n_clients))
+    row = (inverse - rows_start[place // max(block.n_items, 1)]).astype(np.int32)
+    half = len(user)
+    return Samples(
+        start=sizes.start,
+        user=user,
+        row=row[:half],
+        label=label,
+        negative=row[half:] if pairs else None,
+        rows_start=rows_start,
+        rows_ids=(unique - owner * block.n_items).astype(np.int32),
+    )

@@ -1,0 +1,110 @@
+"""The one primitive that trains a block of clients: samples in, changed users, rows and networks out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.backbones.base import Backbone
+from fedrec.core.block import Block
+from fedrec.core.messages import Array, Float32, Rows
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
+from fedrec.learn.samples import Samples, has_numba
+
+
+class LocalSettings(Protocol):
+    """What training reads of a method's settings (``core.settings.TrainingSettings`` fits)."""
+
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def lr(self) -> float: ...
+    @property
+    def optimizer(self) -> str: ...
+    @property
+    def weight_decay(self) -> float: ...
+    @property
+    def objective(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a block's local training gives."""
+
+    users: Float32  # [users, d] new values
+    rows: Rows  # changes of item rows against the table that came in
+    loss: NDArray[np.float64]  # [clients] mean loss of the last local epoch
+    networks: dict[str, Array] = field(default_factory=dict)
+    """Changes of network parameters ``[clients, ...]`` (of ``bias`` ``[users]`` for the affine scorer)."""
+
+
+def train_block(
+    block: Block,
+    samples: Samples,
+    users: Float32,
+    table: Float32,
+    settings: LocalSettings,
+    keys: U64,
+    backbone: Backbone,
+    networks: dict[str, Array] | None = None,
+    device: str = "cpu",
+    proximal: float = 0.0,
+    lr_items: float | None = None,
+    lr_users: float | None = None,
+    threads: int | None = None,
+) -> Trained:
+    """Train every client of a block on its samples.
+
+    ``users`` ``[users, d]``; ``table`` ``[n_items, d]`` shared by all, or ``[clients, n_items, d]`` one
+    each (read through views, never copied whole); ``keys`` ``[clients]`` streams for the order of
+    mini-batches; ``proximal`` FedProx's mu; ``lr_items`` and ``lr_users`` replace ``settings.lr`` for
+    item rows and user rows. The optimiser starts fresh, as torch's Adam or SGD; nothing given is written.
+    """
+    _check(block, samples, users, table, settings)
+    rate_users = settings.lr if lr_users is None else lr_users
+    rate_items = settings.lr if lr_items is None else lr_items
+    if engine_of(settings.engine, backbone, device) == "kernel":
+        from fedrec.learn.fused import train_fused
+
+        return train_fused(
+            block, samples.on_host(), users, table, settings, keys, backbone, networks or {},
+            proximal, rate_users, rate_items, threads,
+        )  # fmt: skip
+    from fedrec.learn.batched import train_batched
+
+    return train_batched(
+        block, samples, users, table, settings, keys, backbone, networks or {},
+        device, proximal, rate_users, rate_items, threads,
+    )  # fmt: skip
+
+
+def engine_of(engine: str, backbone: Backbone, device: str) -> str:
+    """Which engine trains: the kernel where it can and may, else torch."""
+    fits = backbone.kernel is not None and device == "cpu" and has_numba()
+    if engine == "kernel" and not fits:
+        why = f"device {device}" if device != "cpu" else f"backbone {backbone.name}" if has_numba() else "no numba"
+        raise BadInput(f"engine=kernel cannot train here ({why}); use engine=auto")
+    return "kernel" if fits and engine in ("auto", "kernel") else "torch"
+
+
+def _check(block: Block, samples: Samples, users: Float32, table: Float32, settings: LocalSettings) -> None:
+    if users.ndim != 2 or len(users) != block.n_users:
+        raise BadInput(f"users have shape {users.shape}; the block needs [{block.n_users}, d]")
+    wanted = (block.n_items, users.shape[1])
+    if table.shape[-2:] != wanted or table.ndim not in (2, 3):
+        raise BadInput(f"item table has shape {table.shape}; the block needs [{wanted[0]}, {wanted[1]}]")
+    if table.ndim == 3 and len(table) != block.n_clients:
+        raise BadInput(f"{len(table)} personal tables for {block.n_clients} clients; give one each")
+    if len(samples.start) != block.n_clients + 1:
+        raise BadInput(f"samples of {len(samples.start) - 1} clients for a block of {block.n_clients}")
+    if samples.pairs != (settings.objective == "bpr"):
+        made = "bpr" if samples.pairs else "bce"
+        raise BadInput(f"samples were drawn for {made}; draw them with objective={settings.objective}")

@@ -1,0 +1,107 @@
+"""Centralised matrix factorisation with the pairwise loss BPR.
+
+Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009. It is trained by the
+same primitive as the federated methods: one client that holds all users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec import keyed
+from fedrec.backbones.mf import MatrixFactorisation
+from fedrec.core.block import Block
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys
+from fedrec.core.reference import Central, Reference
+from fedrec.core.settings import Settings
+from fedrec.data.ragged import Int64
+from fedrec.learn.samples import draw
+from fedrec.learn.train import train_block
+
+
+@dataclass(frozen=True)
+class Factors:
+    """User and item factors."""
+
+    users: Float32  # [users, d]
+    items: Float32  # [n_items, d]
+
+
+class CentralMfSettings(Settings):
+    """Settings of centralised BPR-MF; a round is one epoch."""
+
+    dim: int = Field(64, ge=1, description="number of factors d")
+    epochs: int = Field(1, ge=1, description="passes over the data in a round")
+    batch_size: int = Field(1024, ge=1, description="mini-batch size")
+    lr: float = Field(0.005, gt=0, description="learning rate of Adam (fresh each round)")
+    optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")
+    weight_decay: float = Field(0.0, ge=0, description="unused by the dot product; kept for the trainer")
+    shrink: float = Field(1e-3, ge=0, lt=1, description="factors are shrunk by this share after each round (L2)")
+    negatives: int = Field(1, ge=1, description="negatives per positive")
+    objective: Literal["bce", "bpr"] = Field("bpr", description="pairwise or pointwise loss")
+    engine: Literal["auto", "kernel", "torch"] = Field("auto", description="kernel or torch")
+
+
+class CentralMf(Reference[Factors]):
+    """BPR-MF on collected histories."""
+
+    name = "mf"
+    Settings = CentralMfSettings
+    one_shot = False
+    rounds = 40
+    card = Card(
+        title="matrix factorisation with BPR on collected histories",
+        paper="Rendle et al., UAI 2009",
+        private="nothing: all histories are collected",
+        upload="whole histories",
+        sum_suffices=True,
+    )
+
+    def start(self, data: Central, keys: Keys) -> Factors:
+        def factors(purpose: str, count: int) -> Float32:
+            rows = keyed.streams(keyed.stream(keys.seed, purpose), np.arange(count, dtype=np.uint64))
+            return (0.1 * keyed.normal(rows, self.settings.dim)).astype(np.float32)
+
+        return Factors(factors("users", len(data.train)), factors("items", data.world.n_items))
+
+    def step(self, state: Factors, data: Central, keys: Keys) -> tuple[Factors, float]:
+        everyone = one_client(data)
+        streams = keys.clients(everyone, "negatives")
+        chosen = self.settings
+        samples = draw(everyone, chosen.negatives, streams, chosen.engine, chosen.objective, self.device)
+        trained = train_block(
+            everyone,
+            samples,
+            state.users,
+            state.items,
+            chosen,
+            keys.clients(everyone, "batches"),
+            MatrixFactorisation(),
+            device=self.device,
+        )
+        items = state.items.copy()
+        items[trained.rows.ids] += trained.rows.values
+        keep = np.float32(1.0 - chosen.shrink)
+        return Factors(trained.users * keep, items * keep), float(trained.loss[0])
+
+    def score(self, state: Factors, data: Central, users: Int64) -> Float32:
+        return state.users[users] @ state.items.T
+
+
+def one_client(data: Central) -> Block:
+    """All users as one client."""
+    users = len(data.train)
+    return Block(
+        n_items=data.world.n_items,
+        clients=np.zeros(1, np.int64),
+        client_keys=np.array([keyed.key_of("everyone")], np.uint64),
+        user_start=np.array([0, users], np.int64),
+        user_keys=np.arange(users, dtype=np.uint64),
+        train=data.train,
+        exclude=data.exclude,
+    )

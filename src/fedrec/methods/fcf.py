@@ -1,0 +1,36 @@
+"""FCF: federated collaborative filtering, the plain mean of item tables.
+
+Ammad-ud-din et al., "Federated collaborative filtering for privacy-preserving personalized
+recommendation", 2019; here with the local training of FedCA section 6.1, where it is the baseline
+"averaged aggregation by allocating equal weights to each client".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fedrec.core.method import Card, Keys, Reply
+from fedrec.methods.embedding import EmbeddingMethod, ItemDownload, ItemServer, ItemUpload, UserVectors, fold_mean
+
+
+class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+    """Every client counts the same: Q = (1/n) sum_u Q_u."""
+
+    name = "fcf"
+    Upload = ItemUpload
+    card = Card(
+        title="FCF: the mean of the clients' item tables, every client counting the same",
+        paper="Ammad-ud-din et al., 2019; as the baseline FCF of FedCA (section 6.1)",
+        private="user vectors, interactions",
+        upload="change of the item table (and of the network's weights where the backbone has layers)",
+        sum_suffices=True,
+        departures=(
+            "local epochs with Adam and BCE, as in FedCA's comparison, instead of the closed-form user update "
+            "and gradient upload of the original",
+        ),
+    )
+
+    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
+        return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))

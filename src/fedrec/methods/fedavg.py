@@ -1,0 +1,47 @@
+"""FedAvg: the mean of item tables, weighted by how much data a client has.
+
+McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017;
+as the baseline FedAvg of FedCA (section 4: p_u = |D_u| / |D|).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrec.core.block import Block
+from fedrec.core.messages import per_client
+from fedrec.core.method import Card, Keys, Reply
+from fedrec.data.ragged import Int64
+from fedrec.learn.train import Trained
+from fedrec.methods.embedding import EmbeddingMethod, ItemDownload, ItemServer, ItemUpload, UserVectors, fold_mean
+
+
+@dataclass(frozen=True)
+class WeightedUpload(ItemUpload):
+    """Changes, and the number of training interactions they come from."""
+
+    sizes: Int64 = per_client(protect=False)  # [clients]
+
+
+class FedAvg(EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownload]):
+    """Q = sum_u (|D_u| / |D|) Q_u."""
+
+    name = "fedavg"
+    Upload = WeightedUpload
+    card = Card(
+        title="FedAvg: the mean of the clients' item tables, weighted by the size of their data",
+        paper="McMahan et al., AISTATS 2017; as the baseline FedAvg of FedCA (section 4)",
+        private="user vectors, interactions",
+        upload="change of the item table (and network), and the number of training interactions",
+        sum_suffices=True,
+        departures=("the number of interactions leaves the client without noise",),
+    )
+
+    def upload(self, trained: Trained, block: Block) -> WeightedUpload:
+        return WeightedUpload(trained.rows, trained.networks, block.sizes.astype(np.int64))
+
+    def aggregate(self, server: ItemServer, replies: Iterator[Reply[WeightedUpload]], keys: Keys) -> ItemServer:
+        return fold_mean(server, replies, lambda reply: reply.upload.sizes)

@@ -1,0 +1,40 @@
+"""FedNCF: neural collaborative filtering, item table and layers averaged.
+
+Perifanis and Efraimidis, "Federated neural collaborative filtering", Knowledge-Based Systems 2022; layers
+32-16-8 and weight decay 0.001 as in FedCA section 6.1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from fedrec.core.method import Card
+from fedrec.methods.embedding import EmbeddingSettings
+from fedrec.methods.fedavg import FedAvg
+
+
+class FedNcfSettings(EmbeddingSettings):
+    """Settings of FedNCF: those of FedAvg with a network as scorer."""
+
+    backbone: Literal["mf", "ncf"] = Field("ncf", description="scoring model: ncf (layers) or mf (dot product)")
+    weight_decay: float = Field(0.001, ge=0, description="L2 penalty on network layers (FedCA: lambda = 0.001)")
+
+
+class FedNcf(FedAvg):
+    """FedAvg of an item table and a multi-layer score function; user vectors stay."""
+
+    name = "fedncf"
+    Settings = FedNcfSettings
+    card = Card(
+        title="FedNCF: item table and network layers averaged, weighted by the size of the data",
+        paper="Perifanis and Efraimidis, KBS 2022; layers and weight decay as in FedCA section 6.1",
+        private="user vectors, interactions",
+        upload="changes of the item table and of the layers, and the number of training interactions",
+        sum_suffices=True,
+        departures=(
+            "the MLP half of NeuMF only, as FedCA's NCF backbone",
+            "the number of interactions leaves the client without noise",
+        ),
+    )

@@ -1,0 +1,86 @@
+"""GF-CF: graph filtering, a linear filter and an ideal low-pass filter, without training.
+
+Shen et al., "How powerful is graph convolution for recommendation?", CIKM 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys
+from fedrec.core.reference import Central, Reference
+from fedrec.core.settings import Settings
+from fedrec.data.ragged import Int64
+from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
+
+
+@dataclass(frozen=True)
+class GraphFilter:
+    """The two filters in factored form; no ``[n_items, n_items]`` matrix is ever built."""
+
+    vectors: Float32  # [n_items, k] top right singular vectors V of the normalised interactions
+    item_degrees: Float32  # [n_items]
+
+
+class GfCfSettings(Settings):
+    """Settings of GF-CF."""
+
+    k: int = Field(64, ge=1, description="singular vectors of the ideal low-pass filter")
+    alpha: float = Field(0.3, ge=0, description="weight of the ideal low-pass filter beside the linear one")
+
+
+def top_singular_vectors(interactions: Any, k: int, seed: int = 0) -> Float32:
+    """Top right singular vectors ``[n_items, k]`` of a sparse matrix, signs fixed so that runs agree."""
+    from scipy.sparse.linalg import svds
+
+    limit = min(interactions.shape)
+    start = np.random.default_rng(seed).standard_normal(limit)
+    if k < limit - 1:
+        vectors = svds(interactions.astype(np.float64), k=k, v0=start, return_singular_vectors="vh")[2]
+        vectors = vectors[::-1]  # svds gives the smallest first
+    else:
+        vectors = np.linalg.svd(interactions.toarray(), full_matrices=False)[2][:k]
+    largest = np.abs(vectors).argmax(1)
+    signs = np.sign(vectors[np.arange(len(vectors)), largest])
+    return np.ascontiguousarray((vectors * signs[:, None]).T, np.float32)
+
+
+class GfCf(Reference[GraphFilter]):
+    """Scores ``r (R~'R~ + alpha D^-1/2 V V' D^1/2)``: one-hop similarity plus a low-pass filter."""
+
+    name = "gfcf"
+    Settings = GfCfSettings
+    card = Card(
+        title="GF-CF: graph filters without training; a centralised ceiling",
+        paper="Shen et al., CIKM 2021",
+        private="nothing: all histories are collected",
+        upload="whole histories",
+        sum_suffices=True,
+    )
+
+    def start(self, data: Central, keys: Keys) -> GraphFilter:
+        return GraphFilter(np.zeros((data.world.n_items, 0), np.float32), np.zeros(data.world.n_items, np.float32))
+
+    def step(self, state: GraphFilter, data: Central, keys: Keys) -> tuple[GraphFilter, float]:
+        counts = matrix(data.train, data.world.n_items, np.float64)
+        k = min(self.settings.k, min(counts.shape))
+        vectors = top_singular_vectors(normalised(counts), k, seed=keys.seed)
+        degrees = np.asarray(counts.sum(0)).ravel().astype(np.float32)
+        return GraphFilter(vectors, degrees), 0.0
+
+    def score(self, state: GraphFilter, data: Central, users: Int64) -> Float32:
+        everyone = normalised(matrix(data.train, data.world.n_items), state.item_degrees)
+        asked = matrix(data.train.take(users), data.world.n_items)
+        linear = (asked @ everyone.T) @ everyone  # sparse products; dense at the end
+        root = inverse_root(state.item_degrees).astype(np.float32)
+        scores = np.asarray(linear.toarray(), np.float32)
+        if self.settings.alpha:
+            smooth = (asked.multiply(root[None, :]).tocsr() @ state.vectors) @ state.vectors.T
+            back = np.sqrt(state.item_degrees)
+            scores += self.settings.alpha * smooth * back[None, :]
+        return scores

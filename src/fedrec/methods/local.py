@@ -1,0 +1,93 @@
+"""Local: every client trains its own item table, nothing is exchanged. The leak canary.
+
+Without federation a client can know nothing about items it has not trained on, so under an honest
+protocol this method gets chance. Where it beats chance, the protocol leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedrec.core import messages
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Array, Float32, per_client, per_user
+from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.data.ragged import Int32, Int64
+from fedrec.methods.embedding import EmbeddingMethod, fresh_items
+
+
+@dataclass(frozen=True)
+class OwnModel(messages.Private):
+    """A client's whole model."""
+
+    users: Float32 = per_user()  # [users, d]
+    tables: Float32 = per_client()  # [clients, n_items, d]
+    networks: dict[str, Array] = per_client()  # [clients, ...]
+
+
+@dataclass(frozen=True)
+class Nothing(messages.Upload):
+    """An empty message."""
+
+
+@dataclass(frozen=True)
+class NothingDown(messages.Download):
+    """An empty message."""
+
+
+@dataclass(frozen=True)
+class NoServer:
+    """There is no server."""
+
+    rounds: int = field(default=0)
+
+
+class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
+    """Private tables, no federation."""
+
+    name = "local"
+    federates = False
+    Private, Upload, Download = OwnModel, Nothing, NothingDown
+    card = Card(
+        title="private tables, no federation: the control that shows whether a protocol leaks",
+        paper="the baseline Local of FedCA (section 6.1)",
+        private="everything",
+        upload="nothing",
+        sum_suffices=True,
+    )
+
+    def start_server(self, world: World, keys: Keys) -> NoServer:
+        return NoServer()
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> OwnModel:
+        users = super().start_clients(world, block, keys).users
+        # every client starts from the same table: what differs later is what it learnt itself
+        table = fresh_items(world, keys, self.settings)
+        networks = self.backbone.start(keys.clients(block, "networks"), self.settings.dim)
+        return OwnModel(users, np.repeat(table[None], block.n_clients, axis=0), networks)
+
+    def download(self, server: NoServer, clients: Int64) -> NothingDown:
+        return NothingDown()
+
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+        trained = self.train(private.users, private.tables, private.networks, block, keys)
+        owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
+        private.tables[owner, trained.rows.ids] += trained.rows.values
+        networks = {name: private.networks[name] + change for name, change in trained.networks.items()}
+        return Update(OwnModel(trained.users, private.tables, networks), Nothing(), trained.loss)
+
+    def aggregate(self, server: NoServer, replies: Iterator[Reply[Nothing]], keys: Keys) -> NoServer:
+        for _ in replies:
+            pass
+        return NoServer(server.rounds + 1)
+
+    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+        scores = self.backbone.scores(private.users, private.tables, private.networks, block.client_of_user)
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def client_bytes(self, world: World) -> int:
+        return super().client_bytes(world) + 4 * world.n_items * self.settings.dim

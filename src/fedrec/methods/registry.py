@@ -1,0 +1,66 @@
+"""Which methods there are. Names lead to classes only when asked for, so that listing costs nothing."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+from typing import Any
+
+from fedrec.core.method import Method
+from fedrec.core.reference import Reference
+from fedrec.errors import unknown
+
+Kind = type[Method[Any, Any, Any, Any]] | type[Reference[Any]]
+
+BUILT_IN: dict[str, str] = {
+    # centralised references
+    "random": "fedrec.methods.random_scores:RandomScores",
+    "popularity": "fedrec.methods.popularity:Popularity",
+    "ease": "fedrec.methods.ease:Ease",
+    "gfcf": "fedrec.methods.gfcf:GfCf",
+    "mf": "fedrec.methods.central_mf:CentralMf",
+    # federated methods
+    "local": "fedrec.methods.local:Local",
+    "fcf": "fedrec.methods.fcf:Fcf",
+    "fedavg": "fedrec.methods.fedavg:FedAvg",
+    "fedmf": "fedrec.methods.fedmf:FedMf",
+    "fedncf": "fedrec.methods.fedncf:FedNcf",
+}
+
+ENTRY_POINT_GROUP = "fedrec.methods"
+
+_registered: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Make a method known under its ``name``; usable as a decorator.
+
+    >>> @register
+    ... class Mine(Method): ...           # doctest: +SKIP
+    """
+    _registered[kind.name] = kind
+    return kind
+
+
+def names() -> list[str]:
+    """All known names: built in, from installed packages, registered in this process."""
+    installed = [point.name for point in entry_points(group=ENTRY_POINT_GROUP)]
+    return list(dict.fromkeys([*BUILT_IN, *installed, *_registered]))
+
+
+def find(name: str) -> Kind:
+    """The class of a method; an unknown name is bad input, with the nearest known one."""
+    if name in _registered:
+        return _registered[name]
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            return point.load()
+    raise unknown("method", name, names())
+
+
+def federated() -> list[str]:
+    """Names of the federated methods, for tests that every method inherits."""
+    return [name for name in names() if issubclass(find(name), Method)]

@@ -1,0 +1,118 @@
+"""What a compressed field looks like on the wire, and how it unfolds.
+
+Each form keeps the leading axis of the field it stands for (clients, users), and is all that the receiver
+needs: :meth:`restore` gives the plain field back.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core.messages import Array, Float32, Rows, Wire, per_client, shared
+from fedrec.data.ragged import Int64, offsets
+
+
+class Compressed(Wire):
+    """A field in fewer bytes."""
+
+    @abstractmethod
+    def restore(self) -> Rows | Array:
+        """The plain field, as near as the form allows."""
+
+
+@dataclass(frozen=True)
+class TopK(Compressed):
+    """The largest coordinates: entry ``e`` of the leading axis keeps ``indices[start[e]:start[e + 1]]``.
+
+    Indices count through one entry's numbers (row-major, ascending). For item rows the leading axis is
+    clients and ``shape`` is ``[n_items, d]``; for an array it is the array's own, ``shape`` the rest.
+    """
+
+    start: Int64 = per_client()  # [entries + 1]
+    indices: NDArray[np.integer] = per_client()  # [kept]
+    values: Float32 = per_client()  # [kept]
+    shape: Int64 = shared()  # of one entry
+    table: bool = shared()
+    """Whether the field was item rows."""
+
+    def restore(self) -> Rows | Array:
+        entries = len(self.start) - 1
+        owner = np.repeat(np.arange(entries), np.diff(self.start))
+        if not self.table:
+            numbers = np.zeros((entries, prod(self.shape.tolist())), self.values.dtype)
+            numbers[owner, self.indices] = self.values
+            return numbers.reshape(entries, *self.shape.tolist())
+        n_items, dim = self.shape.tolist()
+        item, column = np.divmod(self.indices.astype(np.int64), dim)
+        place = owner * n_items + item  # ascends: client after client, item after item
+        fresh = np.ones(len(place), bool)
+        fresh[1:] = place[1:] != place[:-1]
+        values = np.zeros((int(fresh.sum()), dim), self.values.dtype)
+        values[np.cumsum(fresh) - 1, column] = self.values
+        counts = np.bincount(owner[fresh], minlength=entries)
+        return Rows(offsets(counts), item[fresh].astype(np.int32), values, n_items)
+
+
+@dataclass(frozen=True)
+class LowRank(Compressed):
+    """A table change ``left @ right`` per client; the rows of ``right`` are orthonormal."""
+
+    left: Rows | Float32 = per_client()  # rows of width r, or [clients, n, r]
+    right: Float32 = per_client()  # [clients, r, d]
+
+    def restore(self) -> Rows | Array:
+        if not isinstance(self.left, Rows):
+            return self.left @ self.right
+        start, right = self.left.start, self.right
+        values = np.empty((len(self.left.ids), right.shape[2]), right.dtype)
+        for client, table in enumerate(right):
+            rows = slice(start[client], start[client + 1])
+            values[rows] = self.left.values[rows] @ table
+        return Rows(start, self.left.ids, values, self.left.n_items)
+
+
+@dataclass(frozen=True)
+class Quantised(Compressed):
+    """Whole tables ``[clients, n_items, d]`` or an array, in steps: number = code * scale of its entry."""
+
+    codes: NDArray[np.int8] = per_client()  # [entries, ...]
+    scale: Float32 = per_client()  # [entries]
+    table: bool = shared()
+    """Whether the field was item rows."""
+
+    def restore(self) -> Rows | Array:
+        scale = self.scale.reshape(-1, *(1 for _ in self.codes.shape[1:]))
+        numbers = self.codes * scale
+        if not self.table:
+            return numbers
+        clients, n_items, dim = numbers.shape
+        ids = np.tile(np.arange(n_items, dtype=np.int32), clients)
+        start = np.arange(clients + 1, dtype=np.int64) * n_items
+        return Rows(start, ids, numbers.reshape(-1, dim), n_items)
+
+
+@dataclass(frozen=True)
+class QuantisedRows(Compressed):
+    """Changed rows in steps: number = code * scale of its client."""
+
+    start: Int64 = per_client()  # [clients + 1]
+    ids: NDArray[np.int32] = per_client()  # [rows]
+    codes: NDArray[np.int8] = per_client()  # [rows, d]
+    scale: Float32 = per_client()  # [clients]
+    catalogue: int = shared()
+    """Number of items in the whole table."""
+
+    def restore(self) -> Rows:
+        by_row = np.repeat(self.scale, np.diff(self.start))
+        return Rows(self.start, self.ids, self.codes * by_row[:, None], self.catalogue)
+
+
+FORMS: dict[str, type[Compressed]] = {
+    kind.__name__: kind for kind in (TopK, LowRank, Quantised, QuantisedRows)
+}
+"""All forms by name, for a decoder."""

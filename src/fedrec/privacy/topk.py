@@ -1,0 +1,98 @@
+"""Top-k: send the largest coordinates of a client's update and nothing of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core.block import Block
+from fedrec.core.messages import Rows
+from fedrec.core.method import Keys
+from fedrec.data.ragged import Int64, offsets
+from fedrec.privacy.compressed import Compressed, TopK
+from fedrec.privacy.fields import Part, Sent, protected, with_fields
+from fedrec.privacy.restoring import restored
+
+
+@dataclass(frozen=True)
+class KeepLargest:
+    """Keep ``k = ceil(keep * n)`` of a client's n coordinates, all protected fields together.
+
+    Coordinates that are zero are not sent. Without noise, the indices show which items a client has touched.
+    """
+
+    keep: float
+
+    def apply(self, upload: Sent, block: Block, keys: Keys) -> Sent:
+        parts = protected(upload, block)
+        chosen: list[list[Int64]] = [[] for _ in parts]
+        for positions in self._by_client(parts, block.n_clients):
+            for kept, own in zip(chosen, positions, strict=True):
+                kept.append(own)
+        forms = {part.name: _form(part, kept) for part, kept in zip(parts, chosen, strict=True)}
+        return with_fields(upload, forms)
+
+    def _by_client(self, parts: list[Part], clients: int) -> Iterator[list[Int64]]:
+        """For each client, where in its own stretch of each part the kept numbers lie."""
+        for client in range(clients):
+            own = [part.numbers[part.start[client] : part.start[client + 1]].reshape(-1) for part in parts]
+            total = sum(int(part.coordinates[client]) for part in parts)
+            sizes = [len(numbers) for numbers in own]
+            magnitude = np.abs(np.concatenate(own)) if own else np.zeros(0)
+            kept = largest(magnitude, max(1, ceil(self.keep * total - 1e-9)))
+            ends = np.cumsum(sizes)
+            cuts = np.searchsorted(kept, ends[:-1])
+            yield [p - (end - size) for p, end, size in zip(np.split(kept, cuts), ends, sizes, strict=True)]
+
+    def restore(self, upload: Sent) -> Sent:
+        return restored(upload)
+
+    def describe(self) -> str:
+        return f"largest {self.keep:.3g} of coordinates"
+
+
+def largest(magnitude: NDArray[np.floating], k: int) -> Int64:
+    """Positions of the ``k`` largest values above zero, ascending; the first of equals comes first.
+
+    >>> largest(np.array([1.0, 3.0, 0.0, 3.0, 2.0]), 2).tolist()
+    [1, 3]
+    """
+    if k >= len(magnitude):
+        return np.flatnonzero(magnitude)
+    threshold = np.partition(magnitude, len(magnitude) - k)[len(magnitude) - k]
+    if threshold == 0:
+        return np.flatnonzero(magnitude)
+    taken = magnitude > threshold
+    ties = np.flatnonzero(magnitude == threshold)
+    taken[ties[: k - int(taken.sum())]] = True
+    return np.flatnonzero(taken)
+
+
+def _form(part: Part, kept: list[Int64]) -> Compressed:
+    """The field of which ``kept[c]`` are the kept positions in client c's stretch of numbers."""
+    width = part.width
+    counts = np.array([len(own) for own in kept], np.int64)
+    before = np.repeat(part.start[:-1], counts) * width
+    at = (np.concatenate(kept) if kept else np.zeros(0, np.int64)) + before  # position in all numbers
+    row, column = np.divmod(at, max(1, width))
+    values = part.numbers[row, column]
+    if isinstance(part.content, Rows):
+        shape = np.array([part.content.n_items, width], np.int64)
+        return TopK(
+            offsets(counts),
+            _indices(part.content.ids[row].astype(np.int64) * width + column, shape),
+            values,
+            shape,
+            True,
+        )
+    shape = np.array(part.content.shape[1:], np.int64)
+    by_entry = np.bincount(row, minlength=len(part.content))
+    return TopK(offsets(by_entry), _indices(column, shape), values, shape, False)
+
+
+def _indices(index: Int64, shape: Int64) -> NDArray[np.integer]:
+    return index.astype(np.int32) if int(np.prod(shape)) < 2**31 else index

@@ -1,0 +1,64 @@
+"""A finished run as reports see it: its result, its rounds and its users, read from its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.runs.folder import RunFolder
+
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """One run, loaded. Nothing here is computed; :func:`load_run` makes it from a folder."""
+
+    result: Mapping[str, Any]
+    """The object that ``fedrec run --json`` writes."""
+    rounds: tuple[Mapping[str, Any], ...] = ()
+    """The log of rounds, one entry each."""
+    users: tuple[str, ...] = ()
+    """The data's own user ids, in the order of ``per_user``."""
+    per_user: Mapping[str, Float64] | None = None
+    """Test value of each metric for every user ``[users]``; None where they were not kept."""
+    path: Path | None = None
+
+    @property
+    def method(self) -> str:
+        return str(self.result["method"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.result["seed"])
+
+    @property
+    def protocol(self) -> str:
+        return str(self.result["protocol"])
+
+    def test(self, metric: str) -> float:
+        """The test metric of the selected round; NaN where it was not computed."""
+        return float(self.result["metrics"]["test"].get(metric, float("nan")))
+
+    def curve(self, metric: str, part: str = "valid") -> tuple[list[int], list[float]]:
+        """The rounds that were judged and the metric at each of them."""
+        judged = [entry for entry in self.rounds if (entry.get(part) or {}).get(metric) is not None]
+        return [int(entry["round"]) for entry in judged], [float(entry[part][metric]) for entry in judged]
+
+
+def load_run(path: Path) -> FinishedRun:
+    """Read the folder of a finished run; one that is unfinished or no run's folder is bad input."""
+    folder = RunFolder.open(path)
+    result = folder.result()
+    table = folder.per_user()
+    users: tuple[str, ...] = ()
+    per_user: dict[str, Float64] | None = None
+    if table is not None:
+        users = tuple(table["user"].astype(str))
+        per_user = {str(name): table[name].to_numpy(np.float64) for name in table.columns if name != "user"}
+    return FinishedRun(result, tuple(folder.records()), users, per_user, path)

@@ -1,0 +1,58 @@
+"""A comparison as a table on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedrec.report.comparison import Comparison
+from fedrec.report.wording import (
+    HEADINGS,
+    cell_text,
+    failure_text,
+    name_text,
+    seconds_text,
+    title,
+    upload_text,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def terminal_table(comparison: Comparison) -> Table:
+    """Methods as rows in groups, metrics and costs as columns; on a narrow terminal spreads go below means."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title(comparison), style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("method", no_wrap=True)
+    for name in comparison.columns:
+        table.add_column(name, justify="right", min_width=len("0.0000*°"))
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("KiB up", justify="right", no_wrap=True)
+    failed = bool(comparison.failures)
+    if failed:
+        table.add_column("failed", max_width=48)
+    for group, rows in comparison.grouped():
+        table.add_row(Text(HEADINGS[group], style="italic"))
+        for row in rows:
+            cells = [
+                Text(
+                    cell_text(row.cells.get(name)),
+                    style="bold" if name in row.cells and row.cells[name].best else "",
+                )
+                for name in comparison.columns
+            ]
+            reason = [Text(failure_text(row.failures), style="red")] if failed else []
+            style = "dim" if row.control else ""
+            table.add_row(
+                "  " + name_text(row, comparison),
+                *cells,
+                seconds_text(row),
+                upload_text(row),
+                *reason,
+                style=style,
+            )
+        table.add_section()
+    return table

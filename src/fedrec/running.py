@@ -1,0 +1,292 @@
+"""From settings to a finished run: data, protocol, method, runtime, loop, folder."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.loop import Plan, Progress, Record, run_rounds
+from fedrec.core.method import Method
+from fedrec.core.participation import Participation
+from fedrec.core.population import Population, population
+from fedrec.core.reference import Reference
+from fedrec.core.settings import build
+from fedrec.data.interactions import Interactions
+from fedrec.data.load import load
+from fedrec.data.partition import partition
+from fedrec.errors import BadInput
+from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.evaluation.task import Task
+from fedrec.methods.registry import find as find_method
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.recipes import recipe
+from fedrec.runs.settings import RunSettings
+
+SCHEMA = "fedrec.result/1"
+OnRound = Callable[[Record, Progress], None]
+
+
+@dataclass
+class Prepared:
+    """Everything a run needs before its first round."""
+
+    settings: RunSettings
+    task: Task
+    people: Population
+    method: Method[Any, Any, Any, Any] | Reference[Any]
+    runtime: Any
+    seconds: float
+
+
+@dataclass
+class Result:
+    """A finished run: what ``--json`` writes, and a model that recommends."""
+
+    json: dict[str, Any]
+    prepared: Prepared
+    folder: RunFolder | None
+    per_user: dict[str, Any] | None = None
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Test metrics of the selected round."""
+        return dict(self.json["metrics"]["test"])
+
+    def recommend(self, user: str | int, k: int = 10) -> list[Any]:
+        """The ``k`` best items for a user, none of which the user has."""
+        from fedrec.recommending import recommend
+
+        return recommend(self.prepared, user, k)
+
+
+def resolve(method: str, given: dict[str, Any]) -> RunSettings:
+    """Run settings: what the user gave, over the paper's recipe, over the method's defaults."""
+    kind = find_method(method)
+    protocol = find_protocol(given.get("protocol", "strict"))
+    chosen = recipe(method, given.get("data", "demo"), protocol.name)
+    own = {**chosen.settings, **given.pop("settings", {})}
+    checked = build(kind.Settings, own, method).model_dump(mode="json")
+    base: dict[str, Any] = {**chosen.run, **given}
+    if issubclass(kind, Reference):
+        if kind.one_shot and int(given.get("rounds", 1)) > 1:
+            raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
+        base["rounds"] = given.get("rounds", kind.rounds)
+    return build(RunSettings, {**base, "method": method, "settings": checked}, "run")
+
+
+def prepare(settings: RunSettings) -> Prepared:
+    """Load and split the data, build the method and its runtime."""
+    began = time.perf_counter()
+    protocol = find_protocol(settings.protocol)
+    kind = find_method(settings.method)
+    data = load(
+        settings.data,
+        settings.data_dir,
+        min_interactions=settings.min_interactions,
+        paper=protocol.paper,
+    )
+    if settings.clients is not None:
+        data = partition(data, settings.clients)
+    task = protocol.prepare(data, settings.seed)
+    people = population(task)
+    method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
+    check_device(settings.device)
+    runtime = make_runtime(settings, method, people, task)
+    return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
+
+
+def make_runtime(settings: RunSettings, method: Any, people: Population, task: Task) -> Any:
+    """The runtime that the settings ask for."""
+    options = {"memory_mb": settings.memory_mb, "evaluate_users": settings.evaluate_users}
+    if isinstance(method, Reference):
+        from fedrec.simulate.central import CentralRun
+
+        if settings.runtime == "flower":
+            raise BadInput(f"{method.name} is centralised: there is nothing to federate; leave --runtime out")
+        return CentralRun(method, people, task, settings.seed, **options)
+    if settings.runtime == "flower":
+        raise BadInput("the Flower runtime is not part of this version; use --runtime simulate")
+    from fedrec.simulate.runtime import Simulator
+
+    return Simulator(method, people, task, settings.seed, **options)
+
+
+def execute(
+    settings: RunSettings,
+    out: Path | None = None,
+    on_round: OnRound | None = None,
+    on_start: Callable[[Prepared, Progress], None] | None = None,
+) -> Result:
+    """Run to the end; with ``out``, in a new folder that can be resumed."""
+    prepared = prepare(settings)  # before the folder: bad input leaves nothing behind
+    folder = RunFolder.create(out, settings) if out is not None else None
+    return _carry_out(prepared, folder, Progress(), on_round, on_start)
+
+
+def resume(
+    path: Path,
+    on_round: OnRound | None = None,
+    on_start: Callable[[Prepared, Progress], None] | None = None,
+) -> Result:
+    """Continue a run from its last checkpoint; a finished one is only read."""
+    folder = RunFolder.open(path)
+    prepared = prepare(folder.settings())
+    modules = (type(prepared.method).__module__,)
+    if folder.finished:
+        prepared.runtime.restore(folder.model(modules))
+        return Result(folder.result(), prepared, folder)
+    return _carry_out(prepared, folder, folder.restore(modules), on_round, on_start)
+
+
+def opened(path: Path) -> Result:
+    """A finished run, with its selected model."""
+    folder = RunFolder.open(path)
+    result = folder.result()
+    prepared = prepare(folder.settings())
+    seen, now = result["data"], describe(prepared.task.data, prepared.people)
+    if seen != now:
+        raise BadInput(f"the data of {path} has changed since the run ({seen} then, {now} now)")
+    prepared.runtime.restore(folder.model((type(prepared.method).__module__,)))
+    return Result(result, prepared, folder)
+
+
+def _carry_out(
+    prepared: Prepared,
+    folder: RunFolder | None,
+    progress: Progress,
+    on_round: OnRound | None,
+    on_start: Callable[[Prepared, Progress], None] | None,
+) -> Result:
+    settings, runtime = prepared.settings, prepared.runtime
+    if on_start:
+        on_start(prepared, progress)
+
+    def after(record: Record, now: Progress) -> None:
+        if folder is not None:
+            folder.append(record)
+            folder.checkpoint_if_due(now, runtime.snapshot, settings.checkpoint_seconds)
+        if on_round:
+            on_round(record, now)
+
+    run_rounds(runtime, make_plan(prepared), progress, after)
+    if progress.best_state is not None:
+        runtime.restore(progress.best_state)
+    result = summary(prepared, progress)
+    if folder is not None:
+        folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids)
+    return Result(result, prepared, folder, progress.best_per_user)
+
+
+def make_plan(prepared: Prepared) -> Plan:
+    """The loop's plan out of run settings and protocol."""
+    settings, selection = prepared.settings, prepared.task.protocol.selection
+    return Plan(
+        rounds=settings.rounds,
+        seed=settings.seed,
+        participation=Participation(settings.participation, settings.rest, settings.dropout),
+        judged=prepared.task.protocol.judged,
+        select_part=selection.part,
+        select_metric=selection.metric,
+        patience=selection.patience,
+        evaluate_every=settings.evaluate_every,
+        keep_selected=settings.keep_selected,
+    )
+
+
+def summary(prepared: Prepared, progress: Progress) -> dict[str, Any]:
+    """The one object that ``--json`` writes."""
+    records = progress.records
+    best = next((r for r in records if r.round == progress.best_round), records[-1])
+    seconds = {part: sum(r.seconds[part] for r in records) for part in ("train", "aggregate", "evaluate")}
+    weight = sum(r.participants for r in records) or 1
+    settings = prepared.settings
+    return {
+        "schema": SCHEMA,
+        "method": settings.method,
+        "protocol": settings.protocol,
+        "seed": settings.seed,
+        "rounds": progress.round,
+        "selected_round": progress.best_round,
+        "data": describe(prepared.task.data, prepared.people),
+        "metrics": {"test": best.test or {}, "valid": best.valid or {}},
+        "seconds": {"total": prepared.seconds + sum(seconds.values()), "prepare": prepared.seconds, **seconds},
+        "bytes": {
+            way: sum(r.bytes[way] * r.participants for r in records) / weight for way in ("upload", "download")
+        },
+        "memory": {"peak_mb": peak_memory_mb()},
+        "privacy": privacy_statement(prepared),
+        "settings": settings.model_dump(mode="json", exclude={"data_dir"}),
+        "versions": versions(),
+    }
+
+
+def describe(data: Interactions, people: Population) -> dict[str, Any]:
+    """What the result says of the data."""
+    return {
+        "name": data.name,
+        "users": data.n_users,
+        "items": data.n_items,
+        "interactions": len(data),
+        "clients": people.world.n_clients,
+    }
+
+
+def privacy_statement(prepared: Prepared) -> str:
+    """One line on what an upload gives away."""
+    if isinstance(prepared.method, Reference):
+        return "centralised: all histories are collected"
+    from fedrec.privacy.accountant import account
+
+    settings, method = prepared.settings, prepared.method
+    numbers, open_fields = getattr(prepared.runtime, "exposure", None) or (1, ())
+    if not numbers and not open_fields:
+        return "nothing leaves a client"
+    clients = max(1, round(settings.participation * prepared.people.world.n_clients))
+    found = account(
+        method.settings,
+        rounds=settings.rounds,
+        coordinates=max(1, numbers),
+        sum_suffices=method.card.sum_suffices,
+        clients=clients,
+        population=prepared.people.world.n_clients,
+        unprotected=open_fields,
+    )
+    central = f"; {found.central.statement}" if found.central is not None and found.central.holds else ""
+    return found.local.statement + central
+
+
+def peak_memory_mb() -> float:
+    """Largest resident memory of this process so far."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def versions() -> dict[str, str]:
+    """Versions that a reader needs to repeat the run."""
+    from importlib.metadata import version
+
+    packages = ("fedrec", "numpy", "scipy", "numba", "torch", "scikit-learn")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def check_device(device: str) -> None:
+    """A device that is not there is bad input."""
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise BadInput("no CUDA device is available on this machine; use --device cpu")
+
+
+def per_user_array(result: Result, metric: str) -> Any:
+    """Test values of one metric for every user, in the data's order."""
+    if result.per_user is not None:
+        return np.asarray(result.per_user[metric])
+    table = result.folder.per_user() if result.folder else None
+    return None if table is None else table[metric].to_numpy()

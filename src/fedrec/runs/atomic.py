@@ -1,0 +1,35 @@
+"""Files that are there whole or not at all, whatever kills the process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def replace_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        with open(temporary, "rb+") as handle:
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8") and None)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove temporary files of a process that was killed while writing."""
+    for leftover in folder.glob(".*.tmp"):
+        leftover.unlink(missing_ok=True)

@@ -1,0 +1,65 @@
+"""Runs a centralised reference through the same loop: a round is one step of its fit."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.core.loop import Cost, Judged
+from fedrec.core.method import Keys
+from fedrec.core.population import Population
+from fedrec.core.reference import Central, Reference
+from fedrec.data.ragged import Int64, segments
+from fedrec.evaluation.task import Task
+from fedrec.simulate.judge import Judging
+
+
+class CentralRun:
+    """A reference as a runtime. It sees all histories: that is the point, and the report says so."""
+
+    def __init__(
+        self,
+        reference: Reference[Any],
+        people: Population,
+        task: Task,
+        seed: int,
+        *,
+        memory_mb: int = 1024,
+        evaluate_users: int | None = None,
+    ) -> None:
+        self.reference, self.people, self.seed = reference, people, seed
+        self.data = Central(people.world, people.block.train, people.block.exclude)
+        self.state: Any = reference.start(self.data, Keys(seed, 0))
+        self.judging = Judging(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+
+    def client_keys(self) -> keyed.U64:
+        return self.people.block.client_keys
+
+    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+        began = time.perf_counter()
+        self.state, loss = self.reference.step(self.state, self.data, Keys(self.seed, number))
+        cost = Cost(loss=loss, participants=self.people.world.n_clients, train_seconds=time.perf_counter() - began)
+        return cost, self.evaluate(number) if judge else None
+
+    def evaluate(self, number: int) -> Judged:
+        self.judging.begin()
+        step = self.judging.clients_at_once
+        for first in range(0, self.people.world.n_clients, step):
+            clients = np.arange(first, min(first + step, self.people.world.n_clients))
+            self.judging.add(clients, self.scores(clients))
+        return self.judging.result()
+
+    def scores(self, clients: Int64) -> Any:
+        """Scores ``[users, n_items]`` of the users of some clients."""
+        users = segments(self.people.block.user_start, clients)
+        return self.reference.score(self.state, self.data, users)
+
+    def snapshot(self) -> Any:
+        return {"model": copy.deepcopy(self.state)}
+
+    def restore(self, state: Any) -> None:
+        self.state = copy.deepcopy(state["model"])

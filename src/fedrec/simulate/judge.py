@@ -1,0 +1,64 @@
+"""Judging in process: scores come block by block, values per user come out."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.core.loop import Judged, PerUser
+from fedrec.core.messages import Float32
+from fedrec.core.population import Population
+from fedrec.data.ragged import Int64, segments
+from fedrec.evaluation.judging import judge
+from fedrec.evaluation.sums import MetricSums
+from fedrec.evaluation.task import Task
+
+MIB = 1 << 20
+
+
+class Judging:
+    """Collects per-user metric values of one evaluation; a sample of users where asked for."""
+
+    def __init__(
+        self, task: Task, people: Population, seed: int, *, memory_mb: int = 1024, evaluate_users: int | None = None
+    ) -> None:
+        self.task, self.people = task, people
+        self.held = {part: task.held(part, people.users) for part in ("valid", "test")}
+        self.wanted = np.ones(len(people.users), bool)
+        if evaluate_users is not None and evaluate_users < len(people.users):
+            draw = keyed.streams(keyed.stream(seed, "evaluated users"), people.block.user_keys)
+            self.wanted[:] = False
+            self.wanted[np.argsort(draw, kind="stable")[:evaluate_users]] = True
+        per_client = len(people.users) / max(1, people.world.n_clients)
+        self.clients_at_once = max(1, int(memory_mb * MIB / (32 * people.world.n_items * max(1.0, per_client))))
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was collected."""
+        self.values: dict[str, PerUser] = {"valid": {}, "test": {}}
+        self.seconds = 0.0
+
+    def add(self, clients: Int64, scores: Float32) -> None:
+        """Scores ``[users of these clients, n_items]``."""
+        began = time.perf_counter()
+        users = segments(self.people.block.user_start, clients)
+        keep = self.wanted[users]
+        if not keep.all():
+            users, scores = users[keep], scores[keep]
+        for part, collected in self.values.items():
+            if not len(users):
+                continue
+            for name, values in judge(scores, self.held[part].take(users), self.task.protocol.metrics).items():
+                if name not in collected:
+                    collected[name] = np.full(len(self.people.users), np.nan)
+                collected[name][users] = values
+        self.seconds += time.perf_counter() - began
+
+    def result(self) -> Judged:
+        """Sums over users, and the test values of each user in the data's own order."""
+        back = np.empty_like(self.people.users)
+        back[self.people.users] = np.arange(len(back))
+        sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
+        return Judged(sums["valid"], sums["test"], {name: v[back] for name, v in self.values["test"].items()})

@@ -1,0 +1,190 @@
+"""The in-process runtime: all clients on one machine, streamed through the method in blocks."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.core import wire
+from fedrec.core.block import Block
+from fedrec.core.loop import Cost, Judged
+from fedrec.core.messages import Float32, Rows, fields_of, gather, scatter
+from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.population import Population
+from fedrec.data.ragged import Int64
+from fedrec.evaluation.task import Task
+from fedrec.privacy.chain import outgoing
+from fedrec.privacy.fields import coordinates, open_fields
+from fedrec.simulate.judge import Judging
+
+MIB = 1 << 20
+
+
+@dataclass
+class _Round:
+    """What a round adds up while its blocks stream by."""
+
+    loss: float = 0.0
+    weight: int = 0
+    upload: int = 0
+    download: int = 0
+    train_seconds: float = 0.0
+
+
+class Simulator:
+    """Runs a federated method over a whole population.
+
+    Blocks are sized so that the method's working memory stays near ``memory_mb``; the size changes
+    nothing but speed (law 3). Clients that take no part keep their private state (law 5).
+    """
+
+    def __init__(
+        self,
+        method: Method[Any, Any, Any, Any],
+        people: Population,
+        task: Task,
+        seed: int,
+        *,
+        memory_mb: int = 1024,
+        block_clients: int | None = None,
+        evaluate_users: int | None = None,
+    ) -> None:
+        self.method, self.people, self.seed = method, people, seed
+        self.chain = outgoing(method.settings)
+        self.form = wire.Form.of(method.settings)
+        start = Keys(seed, 0)
+        self.server: Any = method.start_server(people.world, start)
+        self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.client_bytes(people.world)))
+        self.private: Any = method.start_clients(people.world, people.block, start)
+        self.exposure: tuple[int, tuple[str, ...]] | None = None
+        """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
+        self.judging = Judging(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+
+    def client_keys(self) -> keyed.U64:
+        return self.people.block.client_keys
+
+    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+        """One round: stream blocks through local work, fold their uploads into the server's state."""
+        self.judging.begin()
+        done = _Round()
+        if judge:  # those without local work this round are judged as they stand
+            idle = np.setdiff1d(np.arange(self.people.block.n_clients), answering)
+            self._judge_idle(idle)
+        keys = Keys(self.seed, number)
+        replies = self._replies(answering, keys, judge, done)
+        before = time.perf_counter()
+        self.server = self.method.aggregate(self.server, replies, keys)
+        for _ in replies:  # a method that ignores uploads must not skip the clients' work
+            pass
+        together = time.perf_counter() - before
+        dropped = len(chosen) - len(answering)
+        if dropped:
+            done.download += self._download_bytes(np.setdiff1d(chosen, answering))
+        cost = Cost(
+            loss=done.loss / max(1, done.weight),
+            participants=len(answering),
+            upload=done.upload / max(1, len(answering)),
+            download=done.download / max(1, len(chosen)),
+            train_seconds=done.train_seconds,
+            aggregate_seconds=max(0.0, together - done.train_seconds - self.judging.seconds),
+            missing=(f"{dropped} of {len(chosen)} clients dropped out",) if dropped else (),
+        )
+        return cost, self.judging.result() if judge else None
+
+    def evaluate(self, number: int) -> Judged:
+        """Judge private state with a fresh download, for every client."""
+        self.judging.begin()
+        self._judge_idle(np.arange(self.people.block.n_clients))
+        return self.judging.result()
+
+    def scores(self, clients: Int64) -> Float32:
+        """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
+        block = self.people.block.take(clients)
+        private = gather(self.private, self.people.block, clients)
+        download = wire.rounded(self.method.download(self.server, block.clients), self.form)
+        return self.method.score(private, download, block)
+
+    def snapshot(self) -> Any:
+        return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}
+
+    def restore(self, state: Any) -> None:
+        # deep copies: local work may write private arrays in place
+        self.server, self.private = copy.deepcopy(state["server"]), copy.deepcopy(state["private"])
+
+    def _replies(self, answering: Int64, keys: Keys, judge: bool, done: _Round) -> Iterator[Reply[Any]]:
+        for positions in _chunks(answering, self.block_clients):
+            began = time.perf_counter()
+            block = self.people.block.take(positions)
+            download = wire.rounded(self.method.download(self.server, block.clients), self.form)
+            private = gather(self.private, self.people.block, positions)
+            update = self.method.local_update(private, download, block, keys)
+            self._check(update.upload, block)
+            scatter(self.private, self.people.block, positions, update.private)
+            if self.exposure is None:
+                self.exposure = (int(coordinates(update.upload, block).max(initial=0)), open_fields(update.upload))
+            sent = self.chain.apply(update.upload, block, keys)
+            done.upload += wire.payload(sent, self.form)
+            done.download += _personal_share(download, self.form, len(positions))
+            done.loss += float(np.nansum(update.loss))
+            done.weight += len(positions)
+            received = self.chain.restore(wire.rounded(sent, self.form))
+            done.train_seconds += time.perf_counter() - began
+            if judge:
+                local = update.local if update.local is not None else download
+                self.judging.add(positions, self.method.score(update.private, local, block))
+            yield Reply(block.clients, received)
+
+    def _judge_idle(self, positions: Int64) -> None:
+        for part in _chunks(positions, min(self.block_clients, self.judging.clients_at_once)):
+            self.judging.add(part, self.scores(part))
+
+    def _download_bytes(self, positions: Int64) -> int:
+        download = self.method.download(self.server, self.people.block.clients[positions])
+        return _personal_share(download, self.form, len(positions))
+
+    def _check(self, upload: Any, block: Block) -> None:
+        """A value that is not finite would poison the sum: name the client and the field."""
+        for name, _, content in fields_of(upload):
+            values = content.values if isinstance(content, Rows) else content
+            if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or np.isfinite(values).all():
+                continue
+            who = "a client"
+            if isinstance(content, Rows):
+                row = int(np.flatnonzero(~np.isfinite(values).all(1))[0])
+                who = f"client {self._name(block, int(np.searchsorted(content.start, row, side='right')) - 1)}"
+            elif len(values) == block.n_clients:
+                bad = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(1))
+                who = f"client {self._name(block, int(bad[0]))}"
+            raise FloatingPointError(
+                f"{self.method.name}: the upload field {name!r} of {who} is not finite after local training; "
+                "a smaller lr usually helps"
+            )
+
+    def _name(self, block: Block, position: int) -> str:
+        return self.people.client_ids[int(block.clients[position])]
+
+
+def _chunks(positions: Int64, size: int) -> Iterator[Int64]:
+    for first in range(0, len(positions), size):
+        yield positions[first : first + size]
+
+
+def _personal_share(download: Any, form: wire.Form, clients: int) -> int:
+    """Download bytes of a block: every client receives the shared fields and its own personal ones."""
+    total = 0
+    for field in dataclasses.fields(download):
+        content = getattr(download, field.name)
+        if content is None or not isinstance(content, np.ndarray | Rows):
+            continue
+        axis = field.metadata.get("axis")
+        single = dataclasses.replace(download, **{f.name: None for f in dataclasses.fields(download) if f is not field})
+        size = wire.payload(single, form)
+        total += size * clients if axis is None or axis.value == "shared" else size
+    return total

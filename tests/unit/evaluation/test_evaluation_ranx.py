@@ -1,0 +1,45 @@
+"""Metrics against an independent implementation, on rankings without ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evaluation_worlds import make_data
+
+from fedrec.evaluation.judging import judge
+from fedrec.evaluation.protocols import find
+
+RANX = {
+    "HR": "hit_rate",
+    "NDCG": "ndcg",
+    "Recall": "recall",
+    "Precision": "precision",
+    "F1": "f1",
+    "MRR": "mrr",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["strict", "paper-fedcia"])
+def test_agrees_with_ranx(protocol: str) -> None:
+    ranx = pytest.importorskip("ranx")
+    task = find(protocol).prepare(make_data(n_users=25, n_items=80, per_user=40), 0)
+    n_users, n_items = task.data.n_users, task.data.n_items
+    numbers = np.random.default_rng(1)
+    scores = np.stack([numbers.permutation(n_items) for _ in range(n_users)]).astype(np.float32)
+    held = task.held("test")
+    mine = judge(scores, held, task.protocol.metrics)
+    users = np.flatnonzero(held.targets.counts)
+    wanted = {str(u): {str(i): 1 for i in held.targets[u]} for u in users}
+    for suffix in ("", "/99") if held.candidates is not None else ("",):
+        listed = {}
+        for u in users:
+            drawn = np.arange(n_items) if not suffix else held.candidates[u][held.candidates[u] >= 0]  # type: ignore[index]
+            ranked = (set(drawn.tolist()) | set(held.targets[u].tolist())) - set(held.masked[u].tolist())
+            listed[str(u)] = {str(i): float(scores[u, i]) for i in ranked}
+        for kind, theirs in RANX.items():
+            for k in (5, 10, 20):
+                expected = ranx.evaluate(
+                    ranx.Qrels(wanted), ranx.Run(listed), f"{theirs}@{k}", make_comparable=True
+                )
+                assert np.nanmean(mine[f"{kind}@{k}{suffix}"]) == pytest.approx(expected, abs=1e-9), (kind, k)

@@ -1,0 +1,120 @@
+"""Splits: what is held out, and what it depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evaluation_worlds import make_data
+
+from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
+from fedrec.errors import BadInput
+from fedrec.evaluation.protocols import find
+from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, time_order
+
+
+def shuffled(data: Interactions, seed: int) -> tuple[Interactions, np.ndarray]:
+    """The same pairs with rows of each user in another order (by time still, where there is time)."""
+    order = np.random.default_rng(seed).permutation(len(data))
+    keys = (data.users[order],) if data.times is None else (data.times[order], data.users[order])
+    order = order[np.lexsort(keys)]
+    times = None if data.times is None else data.times[order]
+    return replace(data, users=data.users[order], items=data.items[order], times=times), order
+
+
+def test_last_by_time_is_test_and_second_to_last_is_validation() -> None:
+    data = make_data()
+    part = LeaveOneOut()(data, seed=0)
+    assert data.times is not None
+    for user in range(data.n_users):
+        mine = data.users == user
+        times, parts = data.times[mine], part[mine]
+        assert (parts == TEST).sum() == (parts == VALID).sum() == 1
+        assert times[parts == TEST] == times.max()
+        assert (times[parts == VALID] >= times[parts == TRAIN].max()).all()
+
+
+def test_time_split_does_not_depend_on_the_seed() -> None:
+    data = make_data()
+    assert (LeaveOneOut()(data, 0) == LeaveOneOut()(data, 1)).all()
+
+
+@pytest.mark.parametrize("split", [LeaveOneOut(), RandomShare()])
+def test_random_split_is_fixed_by_the_seed(split: LeaveOneOut | RandomShare) -> None:
+    data = make_data(timed=False)
+    assert (split(data, 0) == split(data, 0)).all()
+    assert (split(data, 0) != split(data, 1)).any()
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("split", [LeaveOneOut(), RandomShare()])
+def test_split_is_independent_of_row_order(timed: bool, split: LeaveOneOut | RandomShare) -> None:
+    data = make_data(timed=timed)
+    other, order = shuffled(data, 5)
+    assert (order != np.arange(len(data))).any()
+    assert (split(data, 3)[order] == split(other, 3)).all()
+
+
+def test_split_is_independent_of_the_numbering_of_users_and_items() -> None:
+    data = make_data(timed=False)
+    renumbered = replace(
+        data,
+        users=(data.n_users - 1 - data.users)[::-1],
+        items=(data.n_items - 1 - data.items)[::-1],
+        user_ids=data.user_ids[::-1],
+        item_ids=data.item_ids[::-1],
+    )
+    assert (LeaveOneOut()(data, 0) == LeaveOneOut()(renumbered, 0)[::-1]).all()
+
+
+def test_random_share_takes_a_fifth_and_then_a_tenth() -> None:
+    counts = np.array([1, 2, 3, 10, 50])
+    users = np.repeat(np.arange(5), counts).astype(np.int32)
+    items = np.concatenate([np.arange(c) for c in counts]).astype(np.int32)
+    data = Interactions("x", users, items, np.arange(5).astype(str), np.arange(50).astype(str))
+    part = RandomShare(0.2, 0.1)(data, 0)
+    held = [[int((part[users == u] == which).sum()) for which in (TRAIN, VALID, TEST)] for u in range(5)]
+    assert held == [[1, 0, 0], [2, 0, 0], [2, 0, 1], [7, 1, 2], [36, 4, 10]]
+
+
+def test_too_few_interactions_names_the_user_and_the_remedy() -> None:
+    ids = np.array(["ann", "bob", "cas"])
+    data = Interactions(
+        "tiny", np.array([0, 0, 0, 1, 1, 2], np.int32), np.array([0, 1, 2, 0, 1, 0], np.int32), ids, ids
+    )
+    with pytest.raises(BadInput, match=r"'bob'.*has 2 interactions.*1 more.*min_interactions of 3"):
+        LeaveOneOut()(data, 0)
+
+
+def test_ready_split_takes_the_place_of_the_protocols_own() -> None:
+    data = make_data()
+    part = np.full(len(data), TRAIN, np.int8)
+    part[data.user_start[:-1]] = TEST  # the first, which no leave-one-out by time would choose
+    task = find("strict").prepare(replace(data, part=part), 0)
+    assert (task.test.values == data.items[data.user_start[:-1]]).all()
+    assert len(task.valid.values) == 0
+    with pytest.raises(BadInput, match="not ready split"):
+        Given()(data, 0)
+
+
+def test_training_items_are_in_time_order_and_exclude_is_sorted() -> None:
+    data = make_data()
+    task = find("strict").prepare(data, 0)
+    order = time_order(data)
+    for user in range(data.n_users):
+        mine = order[data.users[order] == user]
+        assert task.train[user].tolist() == data.items[mine][:-2].tolist()
+        assert task.exclude[user].tolist() == sorted(task.train[user].tolist())
+    leaky = find("paper-fedca").prepare(data, 0)
+    for user in range(data.n_users):
+        assert leaky.exclude[user].tolist() == sorted(data.items[data.users == user].tolist())
+
+
+def test_without_time_training_items_keep_the_order_of_the_source() -> None:
+    data = make_data(timed=False)
+    task = find("strict").prepare(data, 0)
+    for user in range(data.n_users):
+        mine = data.items[data.users == user].tolist()
+        kept = set(task.train[user].tolist())
+        assert task.train[user].tolist() == [item for item in mine if item in kept]
