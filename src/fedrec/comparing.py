@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,9 +79,7 @@ def plan(
     kinds, failures = _kinds(names, seeds)
     own = share_settings(kinds, names, sets or {})
     jobs = []
-    for (
-        seed
-    ) in seeds:  # all methods under one seed first: an interrupted comparison is complete as far as it goes
+    for seed in seeds:  # all methods under one seed first: an interrupted comparison is complete as far as it goes
         for name, kind in kinds.items():
             settings = running.resolve(name, {**_fitting(kind, given), "seed": seed, "settings": own[name]})
             path = folder / f"{name}-seed{seed}"
@@ -114,6 +113,8 @@ def _fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         fitting.pop("runtime", None)  # there is nothing to federate
         if kind.one_shot:
             fitting.pop("rounds", None)
+    if kind.name == "local":  # a table for every client: a second copy costs much, and nobody asks it for items
+        fitting["keep_selected"] = False
     return fitting
 
 
@@ -127,9 +128,7 @@ def share_settings(
         method, dot, inner = key.partition(".")
         if dot:
             if method not in own:
-                raise BadInput(
-                    f"--set {key}: {method!r} is not compared here; it is one of {', '.join(names)}"
-                )
+                raise BadInput(f"--set {key}: {method!r} is not compared here; it is one of {', '.join(names)}")
             own[method][inner] = value
             continue
         takers = [name for name, kind in kinds.items() if key in kind.Settings.model_fields]
@@ -220,7 +219,7 @@ def write_report(comparison: Comparison, out: Path, command: str = "") -> list[P
         if figure is None:
             (out / file).unlink(missing_ok=True)  # of an earlier comparison in this folder
             continue
-        replace_file(out / file, lambda temporary, figure=figure: save_png(figure, temporary))
+        replace_file(out / file, partial(save_png, figure))
         figures.append((file, text))
     write_text(out / "compare.csv", as_csv(comparison))
     write_text(out / "compare.md", markdown_page(comparison, command, figures))

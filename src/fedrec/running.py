@@ -78,7 +78,14 @@ def resolve(method: str, given: dict[str, Any]) -> RunSettings:
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = given.get("rounds", kind.rounds)
-    return build(RunSettings, {**base, "method": method, "settings": checked}, "run")
+    settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
+    participation_of(settings)  # impossible shares are found before any work
+    return settings
+
+
+def participation_of(settings: RunSettings) -> Participation:
+    """Who takes part, by the run's settings."""
+    return Participation(settings.participation, settings.rest, settings.dropout)
 
 
 def prepare(settings: RunSettings) -> Prepared:
@@ -104,7 +111,7 @@ def prepare(settings: RunSettings) -> Prepared:
 
 def make_runtime(settings: RunSettings, method: Any, people: Population, task: Task) -> Any:
     """The runtime that the settings ask for."""
-    options = {"memory_mb": settings.memory_mb, "evaluate_users": settings.evaluate_users}
+    options: dict[str, Any] = {"memory_mb": settings.memory_mb, "evaluate_users": settings.evaluate_users}
     if isinstance(method, Reference):
         from fedrec.simulate.central import CentralRun
 
@@ -112,7 +119,9 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
             raise BadInput(f"{method.name} is centralised: there is nothing to federate; leave --runtime out")
         return CentralRun(method, people, task, settings.seed, **options)
     if settings.runtime == "flower":
-        raise BadInput("the Flower runtime is not part of this version; use --runtime simulate")
+        from fedrec.deploy.loopback import Loopback
+
+        return Loopback(method, people, task, settings.seed, settings)
     from fedrec.simulate.runtime import Simulator
 
     return Simulator(method, people, task, settings.seed, **options)
@@ -175,7 +184,10 @@ def _carry_out(
         if on_round:
             on_round(record, now)
 
-    run_rounds(runtime, make_plan(prepared), progress, after)
+    if settings.runtime == "flower":  # the same loop, inside Flower's server process
+        progress = runtime.carry_out(folder, on_round)
+    else:
+        run_rounds(runtime, make_plan(prepared), progress, after)
     if progress.best_state is not None:
         runtime.restore(progress.best_state)
     result = summary(prepared, progress)
@@ -190,7 +202,7 @@ def make_plan(prepared: Prepared) -> Plan:
     return Plan(
         rounds=settings.rounds,
         seed=settings.seed,
-        participation=Participation(settings.participation, settings.rest, settings.dropout),
+        participation=participation_of(settings),
         judged=prepared.task.protocol.judged,
         select_part=selection.part,
         select_metric=selection.metric,

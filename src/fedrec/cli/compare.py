@@ -18,9 +18,7 @@ def compare(
     methods: Annotated[
         list[str] | None, typer.Argument(help="The methods (see `fedrec methods`).", metavar="METHOD...")
     ] = None,
-    seeds: Annotated[
-        str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")
-    ] = "0,1,2",
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
     data: o.Data = "demo",
     data_dir: o.DataDir = None,
     protocol: o.Protocol = "strict",
@@ -50,9 +48,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report [runs/compare-DATA-PROTOCOL].")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the comparison as one JSON object.")
-    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the comparison as one JSON object.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Run methods under several seeds and compare them, with the controls random, popularity and local.
@@ -104,9 +100,7 @@ def parse_seeds(text: str) -> list[int]:
     """``"0,1,2"`` as numbers."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() for part in parts):
-        raise BadInput(
-            f"--seeds {text!r} is not a list of seeds; write whole numbers with commas, e.g. 0,1,2"
-        )
+        raise BadInput(f"--seeds {text!r} is not a list of seeds; write whole numbers with commas, e.g. 0,1,2")
     return [int(part) for part in parts]
 
 

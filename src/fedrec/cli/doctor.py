@@ -55,7 +55,7 @@ def _cuda() -> int:
 
 def _data() -> None:
     from fedrec.data.describe import listing
-    from fedrec.data.load import data_folder
+    from fedrec.data.load import default_data_dir
 
     here = [row.name for row in listing(None) if row.present]
-    typer.echo(f"data folder   {data_folder(None)}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")
+    typer.echo(f"data folder   {default_data_dir()}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")

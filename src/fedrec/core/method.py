@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Download, Float32, Private, Upload
-from fedrec.core.settings import PrivacySettings
 from fedrec.data.ragged import Int32, Int64
 
 S = TypeVar("S")
@@ -92,7 +91,7 @@ class Method(ABC, Generic[S, P, U, D]):
     """Settings with which the method finds the planted answer (law 8)."""
     enough_rounds: ClassVar[int] = 20
     """Rounds within which it does."""
-    Settings: ClassVar[type[PrivacySettings]]
+    Settings: ClassVar[type[Any]]
     Private: ClassVar[type[Any]]
     Upload: ClassVar[type[Any]]
     Download: ClassVar[type[Any]]

@@ -29,7 +29,7 @@ class Reference(ABC, Generic[S]):
 
     name: ClassVar[str]
     card: ClassVar[Card]
-    Settings: ClassVar[type[Settings]] = Settings
+    Settings: ClassVar[type[Any]] = Settings
     one_shot: ClassVar[bool] = True
     """Whether one step is all there is; otherwise a round is an epoch."""
     rounds: ClassVar[int] = 1

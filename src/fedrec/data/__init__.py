@@ -1,0 +1,1 @@
+"""Where interactions come from: registry, readers, id maps, clients, synthetic worlds."""

@@ -112,9 +112,10 @@ def _refuse_mixed(
     usual = numeric.mean() > 0.5 or (numeric.mean() == 0.5 and bool(numeric[0]))
     row = int(np.argmax(numeric != usual))
     kinds = ("text", "a number") if usual else ("a number", "text")
+    header = " (if that line is a header, name the columns user, item, rating, timestamp)" if row == 0 else ""
     raise BadInput(
         f"{rows.place(row)}: {what} id {str(ids[codes[row]])!r} is {kinds[0]} where the column has "
-        f"{'numbers' if usual else 'text'}; use one kind of id in a column"
+        f"{'numbers' if usual else 'text'}; use one kind of id in a column{header}"
     )
 
 
@@ -128,7 +129,8 @@ def _refuse_duplicates(
 ) -> None:
     """Exact repeats in a person's own file are a mistake, not data."""
     pair = users.astype(np.int64) * len(item_ids) + items
-    if len(np.unique(pair)) == len(pair):
+    ordered = np.sort(pair)
+    if (ordered[1:] != ordered[:-1]).all():
         return
     columns = [
         column for column in (rows.part, rows.times, rows.ratings, clients, pair) if column is not None

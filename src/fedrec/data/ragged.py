@@ -67,4 +67,4 @@ def segments(start: Int64, lists: NDArray[np.integer]) -> Int64:
         return np.zeros(0, np.int64)
     first, counts = start[lists], np.diff(start)[lists]
     into = offsets(counts)
-    return np.arange(into[-1]) + np.repeat(first - into[:-1], counts)
+    return np.asarray(np.arange(into[-1]) + np.repeat(first - into[:-1], counts))

@@ -148,7 +148,7 @@ class Federation:
         if following is None:
             return self._exchange(np.zeros(0, np.int64), judge=number).judged()
         done = self._exchange(following, judge=number, train=number + 1)
-        self._ahead = (number + 1, done)
+        self._ahead = (number + 1, replace(done, seconds=0.0))  # the loop counts this exchange as evaluation
         return done.judged()
 
     def snapshot(self) -> Any:
@@ -186,9 +186,7 @@ class Federation:
             said = "; ".join(f"{name}: {reason}" for name, reason in sorted(faults.items()))
             log.warning("round %s, attempt %d: too few nodes (%s)", train or judge, attempt, said)
             if attempt == self.rules.attempts:
-                raise TooFewNodes(
-                    f"only {len(taken)} of {len(asks)} nodes answered (least={self.rules.least}): {said}"
-                )
+                raise TooFewNodes(f"only {len(taken)} of {len(asks)} nodes answered (least={self.rules.least}): {said}")
             self._await([name for name in asks if name not in taken])
         missing = tuple(f"{name}: {reason}" for name, reason in sorted(faults.items()))
         for line in missing:
@@ -198,9 +196,7 @@ class Federation:
     def _attempt(self, asks: dict[str, Ask]) -> tuple[dict[str, Taken], dict[str, str]]:
         online = self.exchange.online()
         faults = {name: "not connected" for name in asks if name not in online}
-        answers = self.exchange.send(
-            {name: ask for name, ask in asks.items() if name in online}, self.rules.deadline
-        )
+        answers = self.exchange.send({name: ask for name, ask in asks.items() if name in online}, self.rules.deadline)
         taken: dict[str, Taken] = {}
         for name, answer in answers.items():
             if isinstance(answer, Fault):

@@ -122,7 +122,11 @@ class Node:
             positions = ask.positions[first : first + size]
             part = block.take(positions)
             # where only those who train were sent a download, it is stacked over them
-            among = (block, positions) if ask.whole else (block.take(ask.positions), np.arange(first, first + len(positions)))
+            among = (
+                (block, positions)
+                if ask.whole
+                else (block.take(ask.positions), np.arange(first, first + len(positions)))
+            )
             received = gather(download, *among)
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
             refuse_not_finite(self.method.name, update.upload)
@@ -182,7 +186,9 @@ class Tally:
 
     def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
         """Judge clients as they stand, with this download."""
-        row = 32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)  # working memory of a client's scores
+        row = (
+            32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)
+        )  # working memory of a client's scores
         size = max(1, min(size, self.node.settings.memory_mb * MIB // row))
         for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
             part = gather(private, block, clients), gather(download, block, clients), block.take(clients)

@@ -108,8 +108,7 @@ def refuse_global(settings: RunSettings) -> None:
 
     if find_protocol(settings.protocol).drop_unseen_targets:
         raise BadInput(
-            f"protocol {settings.protocol} leaves out items that nobody trained on, which no node can know; "
-            "use strict"
+            f"protocol {settings.protocol} leaves out items that nobody trained on, which no node can know; use strict"
         )
     if settings.evaluate_users is not None:
         raise BadInput("a sample of all users cannot be drawn where users stay on their nodes; leave it out")

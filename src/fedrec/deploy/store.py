@@ -77,7 +77,10 @@ class NodeStore:
         return unflatten(arrays, metadata["structure"], modules), metadata
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        replace_file(self.path / name, lambda temporary: temporary.write_bytes(data) and None)
+        def write(temporary: Path) -> None:
+            temporary.write_bytes(data)
+
+        replace_file(self.path / name, write)
 
     def read_bytes(self, name: str) -> bytes:
         return (self.path / name).read_bytes()

@@ -34,7 +34,7 @@ from fedrec.learn.workers import thread_count
 if TYPE_CHECKING:
     from fedrec.learn.train import LocalSettings, Trained
 
-CPU_NUMBERS = 1 << 17
+CPU_NUMBERS = 1 << 18
 """Numbers in one step's item vectors on the CPU: a few such arrays fit a core's cache."""
 DEVICE_NUMBERS = 1 << 27
 """The same on another device, where only its memory limits."""
@@ -105,10 +105,12 @@ def train_batched(
     chunks = list(_chunks(counts, settings.batch_size, limit))
     if device == "cpu":
         before = torch.get_num_threads()
-        with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
-                done.result()
-        torch.set_num_threads(before)
+        try:
+            with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
+                    done.result()
+        finally:
+            torch.set_num_threads(before)
     else:
         for clients in chunks:
             _train_chunk(job, clients)
@@ -206,13 +208,13 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
                 name: leaf.index_select(0, who).view(shape[:2]) if name in per_user else leaf
                 for name, leaf in leaves.items()
             }
-        half = active * width
-        logit = job.backbone.score(person, vectors[:half].view(shape), inputs)
         if ordered.negative is None:
+            logit = job.backbone.score(person, vectors.view(shape), inputs)
             label = ordered.label.index_select(0, index).view(shape[:2])
             each = functional.binary_cross_entropy_with_logits(logit, label, reduction="none")
         else:
-            logit = logit - job.backbone.score(person, vectors[half:].view(shape), inputs)
+            positive, negative = vectors.view(2, *shape).unbind(0)
+            logit = job.backbone.score(person, positive, inputs) - job.backbone.score(person, negative, inputs)
             each = functional.softplus(-logit)
         gradients = torch.autograd.grad((each * weight).sum(), [vectors, own, *leaves.values()], allow_unused=True)
         with torch.no_grad():

@@ -15,7 +15,7 @@ from numba import njit, types
 
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 from fedrec.learn.random_kernel import epoch_key, order
-from fedrec.learn.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, add_scaled, clear, dot
+from fedrec.learn.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, adam_step_of_one, add_scaled, clear, dot
 
 _BLOCK, _ROW_G = np.uint64(STRIDE), np.uint64(GRADIENT)
 _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
@@ -93,6 +93,7 @@ def train_clients(
     last = np.empty(most, np.int32)  # step of the last gradient, 0 for none so far
     visited = np.empty(most, np.int32)  # position in this step's list belongs to this step
     listed = np.empty(most, np.int32)
+    slopes = np.empty(most, np.float32)  # sum of the loss's slopes at a row, where one user is all there is
     b, bm, bs, bg = (
         np.empty(most_users, np.float32),
         np.empty(most_users, np.float32),
@@ -107,6 +108,7 @@ def train_clients(
         row_0, n_rows = rows_start[c], rows_start[c + 1] - rows_start[c]
         user_0, n_users = user_start[c], user_start[c + 1] - user_start[c]
         at = c if personal else 0
+        lone = n_users == 1 and mu == 0
         for i in range(n_users + n_rows):
             o = np.uint64(i) * wide
             for k in range(wide):
@@ -148,7 +150,7 @@ def train_clients(
                             b[u] -= lr_users * a * bm[u] / (bs[u] + eps)
                             bm[u] *= decay_m
                             bs[u] *= decay_s
-                    value = b[u]
+                    value = _ZERO if pairs else b[u]
                     for side in range(2 if pairs else 1):
                         i = n_users + (negative[sample] if side else row[sample])
                         o = np.uint64(i) * wide
@@ -156,7 +158,9 @@ def train_clients(
                             visited[i] = step
                             listed[count] = i
                             count += 1
-                            clear(state, o + _ROW_G, blocks)
+                            slopes[i] = _ZERO
+                            if not lone:
+                                clear(state, o + _ROW_G, blocks)
                             if adam and mu == 0 and last[i] > 0 and last[i] < step - 1:
                                 a, eps, decay_m, decay_s = _gap(plan, last[i], step - 1)
                                 adam_gap(state, o, blocks, lr_items * a, eps, decay_m, decay_s)
@@ -176,6 +180,13 @@ def train_clients(
                     u = np.int64(user[sample]) - user_0
                     o_user = np.uint64(u) * wide
                     slope = score[j - begin]
+                    if affine and not pairs:
+                        bg[u] += slope
+                    if lone:
+                        slopes[1 + row[sample]] += slope
+                        if pairs:
+                            slopes[1 + negative[sample]] -= slope
+                        continue
                     o = np.uint64(n_users + row[sample]) * wide
                     add_scaled(state, o_user + _ROW_G, slope, o, blocks)
                     add_scaled(state, o + _ROW_G, slope, o_user, blocks)
@@ -183,8 +194,6 @@ def train_clients(
                         o = np.uint64(n_users + negative[sample]) * wide
                         add_scaled(state, o_user + _ROW_G, -slope, o, blocks)
                         add_scaled(state, o + _ROW_G, -slope, o_user, blocks)
-                    elif affine:
-                        bg[u] += slope
 
                 if mu > 0:
                     # the pull towards the download acts at every step, on every row that has ever moved
@@ -203,6 +212,18 @@ def train_clients(
 
                 size = np.float32(plan[_SIZE, step]) if adam else _ONE
                 scale = np.float32(plan[_SCALE, step]) if adam else _ONE
+                if lone:
+                    # rows before the user: their gradients are multiples of the user as it was
+                    for l in range(1, count):
+                        i = listed[l]
+                        o = np.uint64(i) * wide
+                        last[i] = step
+                        if adam:
+                            adam_step_of_one(state, o, np.uint64(0), slopes[i], blocks, lr_items * size, scale)
+                        else:
+                            add_scaled(state, _ROW_G, slopes[i], o, blocks)
+                            add_scaled(state, o, -lr_items * slopes[i], np.uint64(0), blocks)
+                    count = 1
                 for l in range(count):
                     i = np.int64(listed[l])
                     o = np.uint64(i) * wide

@@ -26,16 +26,18 @@ class Dense:
     def step(self, number: int, upto: int, gradient: Tensor) -> None:
         """Step ``number`` (from 1) of the first ``upto`` entries."""
         value = self.value[:upto]
-        if self.weight_decay:
-            gradient = gradient.add(value, alpha=self.weight_decay)
         if self.first is None or self.second is None:
+            if self.weight_decay:
+                gradient = gradient.add(value, alpha=self.weight_decay)
             value.sub_(gradient, alpha=self.lr)
             return
-        first, second = self.first[:upto], self.second[:upto]
-        first.lerp_(gradient, 1 - BETA_1)
-        second.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
-        below = second.sqrt().mul_((1 - BETA_2**number) ** -0.5).add_(EPS)
-        value.addcdiv_(first, below, value=-self.lr / (1 - BETA_1**number))
+        # the kernel of torch.optim.Adam(fused=True): one pass over memory instead of seven
+        torch.ops.aten._fused_adam_(
+            [value], [gradient.contiguous()], [self.first[:upto]], [self.second[:upto]], [],
+            [torch.full((), float(number), device=value.device)],
+            lr=self.lr, beta1=BETA_1, beta2=BETA_2, weight_decay=self.weight_decay, eps=EPS,
+            amsgrad=False, maximize=False,
+        )  # fmt: skip
 
 
 class RowOptimiser(Protocol):

@@ -75,17 +75,17 @@ def draw(
     """Draw one round's samples of every client of a block.
 
     ``negatives`` is the papers' N, ``keys`` ``[clients]`` one stream per client. The samples do not depend
-    on ``engine``, ``device`` or ``threads``.
+    on ``engine``, ``device`` or ``threads``: on the CPU they come from the fused kernel where numba is there
+    (unless ``engine`` is ``numpy``), on another device from torch, as tensors.
     """
     if objective not in ("bce", "bpr"):
         raise BadInput(f"objective {objective!r} is unknown; use bce or bpr")
     _check(block)
     pairs = objective == "bpr"
-    if device != "cpu" or engine == "torch":
+    if device != "cpu":
         from fedrec.learn.samples_torch import draw_torch
 
-        drawn = draw_torch(block, negatives, keys, pairs, device)
-        return drawn if device != "cpu" else drawn.on_host()
+        return draw_torch(block, negatives, keys, pairs, device)
     if engine != "numpy" and has_numba():
         from fedrec.learn.samples_kernel import draw_kernel
 

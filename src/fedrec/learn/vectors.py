@@ -80,6 +80,20 @@ class _Code:
         return self.builder.add(offset, self.builder.mul(index, ir.Constant(_WORD, STRIDE)))
 
 
+def _adam(code: _Code, o: Any, g: Any, value: Any, size: Any, scale: Any) -> None:
+    """Adam's step of one block with gradient ``g``."""
+    s = code.load(o, ROOT)
+    m = code.plus(code.times(code.spread(BETA_1), code.load(o, FIRST)), code.times(code.spread(1 - BETA_1), g))
+    square = code.plus(
+        code.times(code.spread(BETA_2), code.times(s, s)), code.times(code.spread(1 - BETA_2), code.times(g, g))
+    )
+    s = code.root(square)
+    move = code.over(code.times(size, m), code.plus(code.times(s, scale), code.spread(EPS)))
+    code.store(code.minus(value, move), o, VALUE)
+    code.store(m, o, FIRST)
+    code.store(s, o, ROOT)
+
+
 @intrinsic
 def adam_step(typing, state, offset, blocks, size, scale):
     """One Adam step of a row: ``value -= size m / (scale s + eps)`` with the moments brought forward."""
@@ -90,16 +104,28 @@ def adam_step(typing, state, offset, blocks, size, scale):
         size_, scale_ = code.spread(args[3]), code.spread(args[4])
         with code.each_block(args[2]) as loop:
             o = code.advanced(args[1], loop.index)
-            g, s = code.load(o, GRADIENT), code.load(o, ROOT)
-            m = code.plus(code.times(code.spread(BETA_1), code.load(o, FIRST)), code.times(code.spread(1 - BETA_1), g))
-            square = code.plus(
-                code.times(code.spread(BETA_2), code.times(s, s)), code.times(code.spread(1 - BETA_2), code.times(g, g))
-            )
-            s = code.root(square)
-            move = code.over(code.times(size_, m), code.plus(code.times(s, scale_), code.spread(EPS)))
-            code.store(code.minus(code.load(o, VALUE), move), o, VALUE)
-            code.store(m, o, FIRST)
-            code.store(s, o, ROOT)
+            _adam(code, o, code.load(o, GRADIENT), code.load(o, VALUE), size_, scale_)
+        return context.get_dummy_value()
+
+    return signature, build
+
+
+@intrinsic
+def adam_step_of_one(typing, state, offset, user, slope, blocks, size, scale):
+    """The same for a row whose gradient is ``slope * user``; adds ``slope * row`` to the user's gradient.
+
+    That is the case where a client holds one user: no gradient of the row need be stored.
+    """
+    signature = types.void(state, types.uint64, types.uint64, types.float32, types.uint64, types.float32, types.float32)
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        code = _Code(context, builder, sig.args[0], args[0])
+        slope_, size_, scale_ = code.spread(args[3]), code.spread(args[5]), code.spread(args[6])
+        with code.each_block(args[4]) as loop:
+            o, p = code.advanced(args[1], loop.index), code.advanced(args[2], loop.index)
+            value = code.load(o, VALUE)
+            code.store(code.plus(code.load(p, GRADIENT), code.times(slope_, value)), p, GRADIENT)
+            _adam(code, o, code.times(slope_, code.load(p, VALUE)), value, size_, scale_)
         return context.get_dummy_value()
 
     return signature, build

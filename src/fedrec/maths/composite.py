@@ -1,8 +1,9 @@
 """Composite aggregation: who counts how much for whom, and the mixture of tables (FedCA section 5.1.1).
 
 Server side, in torch on any device. Nothing here loops over pairs of clients and nothing is larger than
-``[n, n]`` or a slice of the tables. Tables are numpy ``[clients, n_items, d]``; slices of them travel to the
-device. Imports torch: import this module where it is used, not at start-up.
+``[n, n]`` or a slice of the tables. Tables are ``[clients, n_items, d]``: numpy, and slices of them travel to
+the device; or a tensor that is there already (:func:`settled`). Imports torch: import this module where it is
+used, not at start-up.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 from fedrec.maths.simplex import project
 
 Array = NDArray[Any]
+Tables = Array | Tensor
 Int64 = NDArray[np.int64]
 
 COLUMNS = 4096
@@ -26,14 +28,23 @@ ROWS = 768
 """Clients in a block of a pairwise product: large enough for BLAS, small enough to skip half the pairs."""
 AT_ONCE = 1 << 24
 """Entries of a pairwise matrix that are handled at once where temporaries are needed."""
-SPARSE = 0.06
+SPARSE = 0.1
 """Share of positive weights below which the mixture skips the zeros."""
 
 CODE_SAME = 0.9
 """Similarities above this become 1 in FedCA's public code."""
 
 
-def squared_distances(tables: Array, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
+def settled(tables: Array, device: str) -> Tables:
+    """The tables on the device where there is room for them and the work on them, else as they are."""
+    if device == "cpu":
+        return tables
+    free, _ = torch.cuda.mem_get_info()
+    room = tables.nbytes + 24 * len(tables) ** 2 + (1 << 30)
+    return torch.from_numpy(np.ascontiguousarray(tables)).to(device) if room < free else tables
+
+
+def squared_distances(tables: Tables, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
     """``||Q_u - Q_v||^2`` of whole tables ``[n, n]``, through the Gram matrix of the centred tables.
 
     Distances do not change when the mean table is taken off, and what is left is small: so the cancellation
@@ -57,7 +68,7 @@ def similarity(squares: Tensor) -> Tensor:
     return squares.add_(1).reciprocal_()
 
 
-def similarity_as_coded(tables: Array, first: Array, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
+def similarity_as_coded(tables: Tables, first: Array, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
     """FedCA's public code: distances between one-component PCA projections of the tables.
 
     Each table ``[n_items, d]`` is projected on its first principal component, the projection of the initial
@@ -65,19 +76,19 @@ def similarity_as_coded(tables: Array, first: Array, clients: Int64 | None = Non
     """
     start = principal_scores(first[None], None, device)[0]
     scores = principal_scores(tables, clients, device) - start  # [n, n_items]
-    found = squared_distances(scores.cpu().numpy()[:, :, None], None, device).sqrt_().add_(1).reciprocal_()
+    found = squared_distances(scores.unsqueeze(2), None, device).sqrt_().add_(1).reciprocal_()
     found[found > CODE_SAME] = 1.0
     return found
 
 
-def principal_scores(tables: Array, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
+def principal_scores(tables: Tables, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
     """``[n, n_items]`` coordinates of the items along each table's first principal component."""
     chosen = np.arange(len(tables)) if clients is None else clients
     n_items, dim = tables.shape[1:]
     found = torch.empty((len(chosen), n_items), dtype=torch.float32, device=device)
     step = max(1, AT_ONCE // (n_items * dim))
     for begin in range(0, len(chosen), step):
-        part = torch.from_numpy(np.ascontiguousarray(tables[chosen[begin : begin + step]])).to(device)
+        part = torch.as_tensor(tables[chosen[begin : begin + step]], device=device)
         part = part - part.mean(1, keepdim=True)
         vectors = torch.linalg.eigh((part.mT @ part).double()).eigenvectors[:, :, -1]  # [b, d]
         largest = vectors.gather(1, vectors.abs().argmax(1, keepdim=True))
@@ -99,8 +110,8 @@ def mean_angles(vectors: Array, start: Int64, device: str = "cpu") -> Tensor:
     total = torch.zeros((n, n), dtype=torch.float32, device=device)
     for column in range(k):
         padded = _padded(np.ascontiguousarray(vectors[:, column]), start, order, device)  # [n, longest]
-        for begin in range(0, n, ROWS):
-            end = min(begin + ROWS, n)
+        for begin in range(0, n, ROWS // 8):
+            end = min(begin + ROWS // 8, n)
             width = int(counts[order[end - 1]])
             inner = padded[begin:end, :width] @ padded[begin:, :width].T
             total[begin:end, begin:] += inner.clamp_(-1, 1).arccos_()
@@ -186,7 +197,7 @@ def composite_weights(
 
 
 def mix(
-    tables: Array,
+    tables: Tables,
     weights: Tensor | Array,
     clients: Int64 | None = None,
     out: Array | None = None,
@@ -194,48 +205,53 @@ def mix(
 ) -> Array:
     """Personal mixtures ``Q_u^g = sum_v w_uv Q_v`` (section 5.1.3), any shape behind the client axis.
 
-    ``weights`` ``[n, n]`` for the tables of ``clients`` (all by default). Others are copied as they are.
+    ``weights`` ``[n, n]`` are for the tables of ``clients`` (all by default); the others stay as they are.
     With ``out=tables`` the mixtures replace the tables and no second stack is needed: every slice is read
     before it is written.
     """
     if out is None:
-        out = np.empty_like(tables)
-    if out is not tables and clients is not None:
-        out[...] = tables
-    shape = tables.shape
-    weights = torch.as_tensor(weights, device=device)
-    positive = int((weights != 0).sum())
-    thin = positive < SPARSE * weights.numel()
-    factor: Tensor = weights.to_sparse_csr() if thin else weights
-    flat, into = (array.reshape(len(array), -1, 1) for array in (tables, out))  # views: stacks are contiguous
-    if into.base is None and into is not out:
-        raise ValueError("the tables to mix must lie in one run of memory")
-    width = COLUMNS // 8 if thin else COLUMNS  # a narrow slice stays in cache while rows are picked from it
-    for place, part in slices(flat, clients, device, width):
-        mixed = (factor @ part.reshape(len(part), -1)).reshape(part.shape).cpu().numpy()
-        if clients is None:
-            into[:, place] = mixed
+        out = np.empty(tuple(tables.shape), np.float32)
+        if clients is not None:
+            out[...] = torch.as_tensor(tables).cpu().numpy()
+    if not out.flags.c_contiguous:
+        raise ValueError("the mixtures need an array that lies in one run of memory")
+    factor = torch.as_tensor(weights, device=device)
+    thin = device == "cpu" and int((factor != 0).sum()) < SPARSE * factor.numel()
+    if thin:
+        factor = factor.to_sparse_csr()
+    flat, into = tables.reshape(len(tables), -1, 1), out.reshape(len(out), -1, 1)
+    # a narrow slice stays in cache while rows are picked from it
+    for place, part in slices(flat, clients, device, COLUMNS // 8 if thin else COLUMNS):
+        mixed = (factor @ part.squeeze(2)).unsqueeze(2)
+        if isinstance(flat, Tensor):
+            flat[slice(None) if clients is None else clients, place] = mixed
         else:
-            into[clients, place] = mixed
-    return out.reshape(shape)
+            into[slice(None) if clients is None else clients, place] = mixed.cpu().numpy()
+    if isinstance(flat, Tensor):  # the device's own copy was overwritten; it comes back in one go
+        torch.from_numpy(into).copy_(flat)
+    return out
 
 
 def slices(
-    tables: Array, clients: Int64 | None, device: str, columns: int = COLUMNS
+    tables: Tables, clients: Int64 | None, device: str, columns: int = COLUMNS
 ) -> Iterator[tuple[slice, Tensor]]:
     """Slices of all tables on the device: the items' range and a fresh ``[n, items, d]``."""
     n_items, dim = tables.shape[1:]
     step = max(1, columns // dim)
     for begin in range(0, n_items, step):
         place = slice(begin, min(begin + step, n_items))
-        part = tables[:, place].copy() if clients is None else tables[clients, place]
-        yield place, torch.from_numpy(np.ascontiguousarray(part)).to(device)
+        if isinstance(tables, Tensor):
+            yield place, tables[:, place].clone() if clients is None else tables[clients, place]
+        else:
+            part = tables[:, place].copy() if clients is None else tables[clients, place]
+            yield place, torch.from_numpy(part).to(device)
 
 
 def _add_products(gram: Tensor, flat: Tensor) -> None:
     """``gram += flat flat^T``, the blocks on and above the diagonal only."""
-    for begin in range(0, len(flat), ROWS):
-        end = begin + ROWS
+    rows = ROWS if len(flat) > 2 * ROWS else len(flat)
+    for begin in range(0, len(flat), rows):
+        end = begin + rows
         gram[begin:end, begin:].addmm_(flat[begin:end], flat[begin:].T)
 
 

@@ -5,6 +5,7 @@ Imports torch: import this module where it is used, not at start-up.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,7 +28,10 @@ def project(points: Tensor) -> Tensor:
 
 def threshold(points: Tensor) -> Tensor:
     """``tau`` ``[rows, 1]`` such that the positive parts of ``z - tau`` sum to one."""
-    falling = points.sort(dim=1, descending=True).values
+    if points.device.type == "cpu":  # numpy sorts with vector instructions, several times as fast
+        falling = torch.from_numpy(np.sort(points.neg().numpy(), axis=1)).neg_()
+    else:
+        falling = points.sort(dim=1, descending=True).values
     rank = torch.arange(1, points.shape[1] + 1, dtype=points.dtype, device=points.device)
     excess = falling.cumsum(1) - 1
     # entry r is in the support as long as it exceeds the threshold of the first r entries; the first always is

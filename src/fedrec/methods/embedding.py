@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -78,8 +78,8 @@ class ItemUpload(messages.Upload):
     networks: dict[str, Array] = per_client()  # [clients, ...]
 
 
-S = TypeVar("S", bound=ItemServer)
-P = TypeVar("P", bound=UserVectors)
+S = TypeVar("S")
+P = TypeVar("P", bound=messages.Private)
 U = TypeVar("U", bound=messages.Upload)
 D = TypeVar("D", bound=messages.Download)
 
@@ -104,9 +104,9 @@ def fresh_items(world: World, keys: Keys, settings: EmbeddingSettings, purpose: 
 class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
     """Local training with a downloaded table; subclasses say how uploads are folded."""
 
-    Settings = EmbeddingSettings
-    Private = UserVectors
-    Download = ItemDownload
+    Settings: ClassVar[type[Any]] = EmbeddingSettings
+    Private: ClassVar[type[Any]] = UserVectors
+    Download: ClassVar[type[Any]] = ItemDownload
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         super().__init__(settings, device)

@@ -19,6 +19,8 @@ class FedNcfSettings(EmbeddingSettings):
     """Settings of FedNCF: those of FedAvg with a network as scorer."""
 
     backbone: Literal["mf", "ncf"] = Field("ncf", description="scoring model: ncf (layers) or mf (dot product)")
+    init: Literal["positive", "uniform", "normal"] = Field("uniform", description="fresh embeddings; layers want both signs")
+    init_scale: float = Field(0.5, gt=0, description="scale of fresh embeddings")
     weight_decay: float = Field(0.001, ge=0, description="L2 penalty on network layers (FedCA: lambda = 0.001)")
 
 
@@ -27,6 +29,8 @@ class FedNcf(FedAvg):
 
     name = "fedncf"
     Settings = FedNcfSettings
+    enough = {"epochs": 2, "lr": 0.05, "weight_decay": 0.0}  # noqa: RUF012
+    enough_rounds = 40
     card = Card(
         title="FedNCF: item table and network layers averaged, weighted by the size of the data",
         paper="Perifanis and Efraimidis, KBS 2022; layers and weight decay as in FedCA section 6.1",

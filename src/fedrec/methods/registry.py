@@ -25,6 +25,11 @@ BUILT_IN: dict[str, str] = {
     "fedavg": "fedrec.methods.fedavg:FedAvg",
     "fedmf": "fedrec.methods.fedmf:FedMf",
     "fedncf": "fedrec.methods.fedncf:FedNcf",
+    "fedca": "fedrec.methods.fedca:FedCa",
+    "fedvae": "fedrec.methods.fedvae:FedVae",
+    "feddae": "fedrec.methods.feddae:FedDae",
+    "fedease": "fedrec.methods.fedease:FedEase",
+    "fedspectral": "fedrec.methods.fedspectral:FedSpectral",
 }
 
 ENTRY_POINT_GROUP = "fedrec.methods"

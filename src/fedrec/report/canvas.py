@@ -1,4 +1,4 @@
-"""The paper that figures are drawn on: size, margins, headline, colours. No global state of matplotlib is used."""
+"""What figures are drawn on: size, margins, headline, colours. Matplotlib's global state is not used."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def canvas(
     right: float = 0.3,
     caption: str = "",
 ) -> tuple[Figure, Axes]:
-    """A figure whose axes are ``body`` inches high, with headline, caption and, where there is one, leak warning."""
+    """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    warning = textwrap.wrap(comparison.banner or "", 100)
+    warning = textwrap.wrap(comparison.banner or "", 114)
     foot = 0.52 + 0.2 * bool(caption) + 0.15 * len(warning) + 0.1 * bool(warning)
     height = head + body + foot
     figure = Figure(figsize=(WIDTH, height))
@@ -75,7 +75,7 @@ def _about(comparison: Comparison) -> str:
 def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) -> None:
     """Names ``(value, text, colour)`` at the right end of lines, apart where they would cover one another."""
     low, high = axes.get_ylim()
-    inches = axes.get_position().height * axes.figure.get_size_inches()[1]
+    inches = axes.get_window_extent().height / axes.figure.dpi
     ordered = sorted(labels)
     places = spread_out([(value - low) / (high - low) for value, _, _ in ordered], least=0.165 / inches)
     for place, (value, name, colour) in zip(places, ordered, strict=True):
@@ -93,6 +93,7 @@ def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) ->
                 "color": colour,
                 "linewidth": 0.7,
                 "alpha": 0.6,
+                "relpos": (0, 0.5),
                 "shrinkA": 1,
                 "shrinkB": 3,
             },

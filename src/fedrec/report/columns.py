@@ -31,6 +31,4 @@ def main_metric(protocol: Protocol) -> str:
 
 def canary_metric(protocol: Protocol) -> str:
     """The metric by which `local` is held against chance: the easiest ranking shows a leak best."""
-    return next(
-        name for name in ("HR@10/99", "HR@10", *protocol.metrics.names) if name in protocol.metrics.names
-    )
+    return next(name for name in ("HR@10/99", "HR@10", *protocol.metrics.names) if name in protocol.metrics.names)

@@ -155,14 +155,11 @@ def compare_runs(
     protocol = find_protocol(first.protocol)
     names = list(dict.fromkeys([*(run.method for run in found), *(failure.method for failure in failed)]))
     by_method = {
-        name: tuple(sorted((run for run in found if run.method == name), key=lambda run: run.seed))
-        for name in names
+        name: tuple(sorted((run for run in found if run.method == name), key=lambda run: run.seed)) for name in names
     }
     for name, own in by_method.items():
         if len({run.seed for run in own}) < len(own):
-            raise BadInput(
-                f"{name} has two runs with the same seed; give one folder for each method and seed"
-            )
+            raise BadInput(f"{name} has two runs with the same seed; give one folder for each method and seed")
     groups = {name: group_of(name) for name in names}
     cells = _cells(by_method, groups, shown(protocol), main_metric(protocol))
     rows = [
@@ -230,9 +227,7 @@ def _mark(
     metric: str,
     floor: Mapping[str, Verdict],
 ) -> None:
-    order = sorted(
-        (name for name in members if metric in cells[name]), key=lambda n: -_mean(cells[n], metric)
-    )
+    order = sorted((name for name in members if metric in cells[name]), key=lambda n: -_mean(cells[n], metric))
     if not order:
         return
     best = order[0]

@@ -23,13 +23,9 @@ SIGNS: dict[Group, str] = {"federated": "o", "centralised": "s", "control": "D"}
 def dot_plot(comparison: Comparison) -> Figure:
     """The main metric of every method, best on top, with seeds and spread; chance and popularity as lines."""
     metric = comparison.main
-    rows = sorted(
-        (row for row in comparison.rows if _known(row, metric)), key=lambda row: _value(row, metric)
-    )
+    rows = sorted((row for row in comparison.rows if _known(row, metric)), key=lambda row: _value(row, metric))
     several = len(comparison.seeds) > 1
-    figure, axes = canvas(
-        comparison, f"{metric} on {comparison.data['name']}", 0.32 * len(rows) + 0.1, head=0.86
-    )
+    figure, axes = canvas(comparison, f"{metric} on {comparison.data['name']}", 0.32 * len(rows) + 0.1, head=0.86)
     top = max([_reach(row, metric) for row in rows] + [1e-9])
     axes.set_xlim(0, 1.12 * top)
     axes.set_ylim(-0.65, len(rows) - 0.35)
@@ -54,9 +50,7 @@ def dot_plot(comparison: Comparison) -> Figure:
         )
     axes.set_yticks(range(len(rows)), [row.method for row in rows])
     _lines(axes, comparison, metric, len(rows) - 0.35)
-    axes.set_xlabel(
-        f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else "")
-    )
+    axes.set_xlabel(f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else ""))
     _groups_key(figure, axes, rows)
     return figure
 
@@ -77,16 +71,18 @@ def curve_plot(comparison: Comparison) -> Figure | None:
     single = [row for row in comparison.rows if len(bands.get(row.method, [])) == 1]
     caption += "; dashed: fitted in one step" if single else ""
     figure, axes = canvas(
-        comparison, f"{metric} over rounds on {comparison.data['name']}", 3.3, right=1.35, caption=caption
+        comparison,
+        f"{metric} over rounds on {comparison.data['name']}",
+        max(3.3, 0.19 * len(bands)),
+        right=1.35,
+        caption=caption,
     )
     labels = [_draw_curve(axes, row, bands[row.method], number, last) for number, row in enumerate(trained)]
     for row in single:
         value = bands[row.method][0][2]
         axes.axhline(value, color=SOFT, linewidth=1, linestyle=DASHED, zorder=1)
         labels.append((value, row.method, SOFT))
-    highest = max(
-        [value for value, _, _ in labels] + [high for row in trained for _, _, _, high in bands[row.method]]
-    )
+    highest = max([value for value, _, _ in labels] + [high for row in trained for _, _, _, high in bands[row.method]])
     axes.set_xlim(first, last)
     axes.set_ylim(0, 1.05 * max(highest, 1e-9))
     axes.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
@@ -104,7 +100,7 @@ Band = list[tuple[int, float, float, float]]
 
 
 def _draw_curve(axes: Axes, row: Row, band: Band, number: int, last: int) -> tuple[float, str, str]:
-    """One method's line; gives its label. Controls are grey, so that colours are left for what is compared."""
+    """One method's line; gives its label. Controls are grey: colours are for what is compared."""
     colour = SOFT if row.control else PALETTE[number % len(PALETTE)]
     stroke = "-" if row.control else STROKES[number // len(PALETTE) % len(STROKES)]
     rounds, low, mean, high = (list(part) for part in zip(*band, strict=True))
@@ -124,9 +120,7 @@ def _draw_curve(axes: Axes, row: Row, band: Band, number: int, last: int) -> tup
         zorder=4,
     )
     if rounds[-1] < last:  # stopped early: lead the eye to the label
-        axes.plot(
-            [rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED
-        )
+        axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
     return mean[-1], row.method, colour
 
 

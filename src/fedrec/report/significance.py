@@ -47,9 +47,7 @@ def versus(against: str, runs: Runs, metric: str) -> dict[str, Verdict]:
     seeds = sorted(set.intersection(*({run.seed for run in own} for own in runs.values())))
     if not seeds or len(runs) < 2:
         return {}
-    paired = {
-        name: [next(run for run in own if run.seed == seed) for seed in seeds] for name, own in runs.items()
-    }
+    paired = {name: [next(run for run in own if run.seed == seed) for seed in seeds] for name, own in runs.items()}
     if all((run.per_user or {}).get(metric) is not None for own in paired.values() for run in own):
         return _over_users(against, paired, metric)
     return _over_seeds(against, paired, metric)
@@ -59,9 +57,7 @@ def _over_users(against: str, paired: Runs, metric: str) -> dict[str, Verdict]:
     users = paired[against][0].users
     for name, own in paired.items():
         if any(run.users != users for run in own):
-            raise BadInput(
-                f"the runs of {name} and {against} have different users; compare runs on the same data"
-            )
+            raise BadInput(f"the runs of {name} and {against} have different users; compare runs on the same data")
     values = {name: [(run.per_user or {})[metric] for run in own] for name, own in paired.items()}
     return {
         found.method: Verdict(

@@ -20,16 +20,23 @@ if TYPE_CHECKING:
 
 
 def terminal_table(comparison: Comparison) -> Table:
-    """Methods as rows in groups, metrics and costs as columns; on a narrow terminal spreads go below means."""
+    """Methods as rows in groups, metrics and costs as columns; spreads go below means where it is narrow."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title(comparison), style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
+    # tight margins: five metrics and the costs must fit into 80 columns
+    table = Table(
+        title=Text(title(comparison), style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
     table.add_column("method", no_wrap=True)
     for name in comparison.columns:
-        table.add_column(name, justify="right", min_width=len("0.0000*°"))
-    table.add_column("seconds", justify="right", no_wrap=True)
+        table.add_column(name, justify="right", min_width=max(len("0.0000*°"), len(name)))
+    table.add_column("sec", justify="right", no_wrap=True)
     table.add_column("KiB up", justify="right", no_wrap=True)
     failed = bool(comparison.failures)
     if failed:
@@ -47,7 +54,7 @@ def terminal_table(comparison: Comparison) -> Table:
             reason = [Text(failure_text(row.failures), style="red")] if failed else []
             style = "dim" if row.control else ""
             table.add_row(
-                "  " + name_text(row, comparison),
+                " " + name_text(row, comparison),
                 *cells,
                 seconds_text(row),
                 upload_text(row),

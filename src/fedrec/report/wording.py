@@ -54,8 +54,7 @@ def failure_text(failures: tuple[Failure, ...]) -> str:
     for failure in failures:
         seeds.setdefault(failure.reason, []).append(failure.seed)
     return "; ".join(
-        f"seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}: {reason}"
-        for reason, own in seeds.items()
+        f"seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}: {reason}" for reason, own in seeds.items()
     )
 
 
@@ -64,11 +63,7 @@ def notes(comparison: Comparison) -> list[str]:
     found = ["; ".join(_legend(comparison)) + "." if _legend(comparison) else ""]
     found.append(_test(comparison))
     if comparison.chance:
-        known = [
-            f"{name} {comparison.chance[name]:.4f}"
-            for name in comparison.columns
-            if name in comparison.chance
-        ]
+        known = [f"{name} {comparison.chance[name]:.4f}" for name in comparison.columns if name in comparison.chance]
         found.append("Chance (exact): " + ", ".join(known) + ".")
     local = comparison.row("local")
     if local is None or not local.runs:
@@ -88,32 +83,26 @@ def _legend(comparison: Comparison) -> list[str]:
     if any(cell.best for cell in cells):
         found.append("bold: best of its group")
     if any(cell.clear for cell in cells):
-        found.append("*: better than every other method of its group")
+        found.append("*: significantly better than every other method of its group")
     if any(cell.tied for cell in cells):
         found.append("~: cannot be told from the best of its group")
     if any(cell.below_floor for cell in cells):
-        found.append(f"°: not better than {FLOOR}")
+        found.append(f"°: not significantly better than {FLOOR}")
     return found
 
 
 def _test(comparison: Comparison) -> str:
-    cells = [
-        cell for row in comparison.rows for name, cell in row.cells.items() if name in comparison.columns
-    ]
+    cells = [cell for row in comparison.rows for name, cell in row.cells.items() if name in comparison.columns]
     verdicts = [verdict for cell in cells for verdict in (cell.against_best, cell.against_floor) if verdict]
     spread = "±: sample standard deviation over seeds. " if len(comparison.seeds) > 1 else ""
     if not any(verdict.p_adjusted is not None for verdict in verdicts):
         return spread + ("No test was possible (too few seeds, no values of users)." if verdicts else "")
     tests = []
     if any(verdict.p_users is not None for verdict in verdicts):
-        tests.append(
-            f"paired permutation test over users ({FLIPS} sign flips, each user averaged over seeds)"
-        )
+        tests.append(f"paired permutation test over users ({FLIPS} sign flips, each user averaged over seeds)")
     if any(verdict.p_seeds is not None for verdict in verdicts):
         tests.append("paired t-test over seeds")
-    text = (
-        spread + f"Tested by a {' and a '.join(tests)}, 5 %, Holm's correction over the methods of a column."
-    )
+    text = spread + f"Tested by a {' and a '.join(tests)}, 5 %, Holm's correction over the methods of a column."
     if any(verdict.p_seeds is None for verdict in verdicts):
         text += f" With fewer than {MIN_SEEDS} seeds, other seeds may give another order."
     return text

@@ -26,7 +26,11 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
-    replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8") and None)
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text, encoding="utf-8")
+
+    replace_file(path, write)
 
 
 def clear_leftovers(folder: Path) -> None:

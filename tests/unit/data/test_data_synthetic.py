@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -180,3 +183,19 @@ def test_worlds_by_name() -> None:
 def test_worlds_refuse(name: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         world(name)
+
+
+@pytest.mark.slow
+def test_a_million_users_in_a_minute_and_four_gigabytes() -> None:
+    """In a process of its own, whose peak memory is this world's and nobody else's."""
+    code = (
+        "import resource; from fedrec.data.load import load; "
+        "data = load('scale:users=1000000,items=20000,interactions=7200000'); "
+        "print(len(data), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    interactions, kilobytes = map(int, done.stdout.split())
+    assert interactions == 7_200_000
+    assert kilobytes < 4 * 2**20

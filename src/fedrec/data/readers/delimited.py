@@ -69,7 +69,9 @@ def from_table(
     if "rating" in names:
         ratings, bad = numbers(data["rating"])
         if bad is not None:
-            raise BadInput(f"{place(bad)}: rating {data['rating'][bad].as_py()!r} is not a number")
+            text = data["rating"][bad].as_py()
+            header = "" if header_lines or bad else "; a header names user, item, rating, timestamp"
+            raise BadInput(f"{place(bad)}: rating {text!r} is not a number{header}")
         if not header_lines and len(names) == 3 and _are_times(ratings):
             times, ratings = ratings.astype(np.int64), None
             notes.append(f"{table.path.name}: the third column is read as a time")

@@ -1,0 +1,170 @@
+"""``fedrec deploy``: the steps of a federation on separate machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrec.cli import options as o
+from fedrec.errors import BadInput
+
+app = typer.Typer(help="Run a federation on separate machines, over TLS.", no_args_is_help=True)
+
+State = Annotated[Path, typer.Option("--state", help="The server's folder: its database and log.")]
+Folder = Annotated[Path, typer.Option("--folder", help="The node's own folder: private state never leaves it.")]
+
+
+@app.command("keys")
+def keys(
+    folder: Annotated[Path, typer.Argument(help="Where to write them.")],
+    host: Annotated[
+        list[str] | None, typer.Option("--host", help="A name or address under which nodes reach the server.")
+    ] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Make this node's key pair instead.")] = None,
+) -> None:
+    """Make a certificate authority and the server's certificate; or, with --node, a node's key pair."""
+    from fedrec.deploy.credentials import make_node, make_server
+
+    if node is not None and host:
+        raise BadInput("--host is for the server's certificate, --node for a node's key; give one of them")
+    for path in make_server(folder, host or []) if node is None else make_node(folder, node):
+        typer.echo(str(path))
+
+
+@app.command("server")
+def server(
+    key_folder: Annotated[Path, typer.Option("--keys", help="Folder with ca.crt, server.crt and server.key.")],
+    state: State = Path("server"),
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "0.0.0.0",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on.")] = 8000,
+) -> None:
+    """Start the server; it runs until it is interrupted. Only registered nodes are let in, only over TLS."""
+    from fedrec.deploy import steps
+
+    steps.server(state, key_folder, host, port, typer.echo)
+
+
+@app.command("register")
+def register(
+    public_key: Annotated[Path, typer.Argument(help="The node's .pub file.")],
+    state: State = Path("server"),
+) -> None:
+    """Let a node in, by its public key. On the server's machine, while the server runs."""
+    from fedrec.deploy import steps
+
+    steps.admit(state, public_key)
+    typer.echo(f"registered {public_key}")
+
+
+@app.command("node")
+def node(
+    name: Annotated[str, typer.Option("--name", help="The node's name; its own in the federation.")],
+    data: Annotated[Path, typer.Option("--data", help="The node's own data: file, or folder with a ready split.")],
+    server: Annotated[str, typer.Option("--server", help="The server, as HOST:PORT.")],
+    ca: Annotated[Path, typer.Option("--ca", help="The server's ca.crt.")],
+    key: Annotated[Path, typer.Option("--key", help="The node's private key.")],
+    folder: Folder,
+    port: Annotated[int | None, typer.Option("--port", help="A local port for its helpers [any free one].")] = None,
+) -> None:
+    """Start a node with its own data; it runs until it is interrupted, and reconnects by itself."""
+    from fedrec.deploy import steps
+
+    steps.node(name, data, folder, server, ca, key, port, typer.echo)
+
+
+@app.command("run")
+def run(
+    method: Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items", help="The public catalogue: a text file, one item id a line.")
+    ] = None,
+    nodes: Annotated[int, typer.Option("--nodes", help="Nodes to wait for before the first round.")] = 2,
+    state: State = Path("server"),
+    protocol: o.Protocol = "strict",
+    rounds: o.Rounds = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn, noise excepted.")] = 0,
+    participation: o.Share = None,
+    rest: o.Rest = False,
+    sets: o.Sets = None,
+    min_interactions: o.MinInteractions = None,
+    evaluate_every: o.EvaluateEvery = 1,
+    deadline: Annotated[float, typer.Option("--deadline", help="Seconds a node has for a round.")] = 300.0,
+    least: Annotated[float, typer.Option("--least", help="Share of nodes without which no round counts.")] = 0.5,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for nodes to come.")] = 120.0,
+    name: Annotated[str, typer.Option("--name", help="What the data is called in the result.")] = "federation",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, on the server.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result as one JSON object.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
+) -> None:
+    """Run a method over the connected nodes. On the server's machine; the run's folder is written there."""
+    from fedrec import running
+    from fedrec.cli.progress import headline
+    from fedrec.cli.result import write_json
+    from fedrec.cli.run import check_json
+    from fedrec.core.settings import build
+    from fedrec.deploy import steps
+    from fedrec.deploy.rules import Rules
+    from fedrec.runs.folder import RunFolder, free_folder
+
+    check_json(json_file)
+    if resume is not None:
+        folder = RunFolder.open(resume)
+    else:
+        if method is None or items is None:
+            raise BadInput("give a method and --items FILE (the public catalogue), or --resume FOLDER")
+        given = o.present(
+            data=name,
+            protocol=protocol,
+            rounds=rounds,
+            seed=seed,
+            participation=participation,
+            rest=rest or None,
+            min_interactions=min_interactions,
+            evaluate_every=evaluate_every,
+            runtime="flower",
+            nodes=nodes,
+            settings=o.parse_sets(sets),
+        )
+        rules = build(Rules, {"nodes": nodes, "deadline": deadline, "least": least, "wait": wait}, "deploy run")
+        chosen = running.resolve(method, given)
+        folder = steps.create_run(chosen, items, rules, out or free_folder(Path("runs"), f"{method}-{name}"))
+    typer.echo(f"run folder: {folder.path}")
+
+    def show(record: object, _: object) -> None:
+        note = f"loss {record.loss:.4f}  valid {headline(record.valid, most=1)}"  # type: ignore[attr-defined]
+        typer.echo(f"  round {record.round}  {note}")  # type: ignore[attr-defined]
+        for who in record.missing:  # type: ignore[attr-defined]
+            typer.echo(f"    missing: {who}")
+
+    result = steps.run(state, folder, show)
+    typer.echo(f"round {result['selected_round']} selected: test {headline(result['metrics']['test'])}")
+    if json_file is not None:
+        write_json(json_file, result)
+
+
+@app.command("status")
+def status(folder: Annotated[Path, typer.Argument(help="The run's folder, on the server.")]) -> None:
+    """Where a run stands: rounds, metrics, who is missing and why."""
+    from fedrec.deploy import steps
+    from fedrec.runs.folder import RunFolder
+
+    for line in steps.status(RunFolder.open(folder)):
+        typer.echo(line)
+
+
+@app.command("recommend")
+def recommend(
+    folder: Folder,
+    user: Annotated[str, typer.Option("--user", help="One of the node's users, as in its data.")],
+    k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
+    run: Annotated[str | None, typer.Option("--run", help="A run's id [the one met last].")] = None,
+) -> None:
+    """Items for one of the node's users, on the node itself; nothing is sent."""
+    from fedrec.deploy.recommending import recommend as best
+
+    found = best(folder, user, k, run)
+    width = max(len(r.item) for r in found) if found else 1
+    for r in found:
+        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())

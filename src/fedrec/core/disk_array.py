@@ -1,0 +1,73 @@
+"""Arrays that live in a file: for private state of a population that does not fit into memory.
+
+They behave as arrays everywhere (views, gather and scatter, saving). A deep copy is another file, so that a
+snapshot of a large population costs disk, not memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+COPY_BYTES = 1 << 26
+
+
+class DiskArray(np.memmap):  # type: ignore[type-arg]
+    """An array in a file without a name: it goes when the array goes, also after a crash."""
+
+    folder: str | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        super().__array_finalize__(obj)
+        self.folder = getattr(obj, "folder", None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NDArray[Any]:
+        if self._mmap is None:  # type: ignore[attr-defined]  # a result that was computed, not a mapping
+            return np.array(self)
+        copy = on_disk(self.shape, self.dtype, self.folder)
+        rows = max(1, COPY_BYTES // max(1, self.nbytes // max(1, len(self)))) if self.ndim else 1
+        for first in range(0, len(self), rows):
+            copy[first : first + rows] = self[first : first + rows]
+        return copy
+
+
+def on_disk(shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] | None = None) -> DiskArray:
+    """An array of zeros in a nameless file below ``folder`` (the system's temporary folder by default)."""
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    size = max(1, int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
+    with tempfile.TemporaryFile(dir=folder, prefix="fedrec-private-") as file:
+        file.truncate(size)
+        array = DiskArray(file, dtype=dtype, mode="r+", shape=shape)
+    array.folder = None if folder is None else str(folder)
+    return array
+
+
+def forget(array: NDArray[Any]) -> None:
+    """Let the system take back the memory behind an array on disk; its content stays. Nothing otherwise."""
+    mapping = getattr(array, "_mmap", None)
+    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)  # a shared mapping: pages go back to the file, not to nothing
+
+
+def zeros(shape: tuple[int, ...], budget: Budget) -> NDArray[np.float32]:
+    """Zeros in memory while the budget lasts, on disk after."""
+    size = 4 * int(np.prod(shape, dtype=np.int64))
+    if size <= budget.left:
+        budget.left -= size
+        return np.zeros(shape, np.float32)
+    return on_disk(shape, np.float32, budget.folder)
+
+
+class Budget:
+    """How much memory private state may take before it goes to disk."""
+
+    def __init__(self, megabytes: float, folder: str | None = None) -> None:
+        self.left = int(megabytes * (1 << 20))
+        self.folder = folder

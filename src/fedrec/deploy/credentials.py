@@ -1,0 +1,131 @@
+"""Certificates for the server and keys for the nodes."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from pathlib import Path
+from typing import Any
+
+from fedrec.errors import BadInput
+
+YEARS = 2
+
+
+def make_server(folder: Path, hosts: list[str]) -> list[Path]:
+    """A certificate authority and a server certificate for these host names (localhost is always in it).
+
+    ``ca.crt`` goes to every node; ``ca.key`` and ``server.key`` stay on the server.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    _refuse_existing(folder, ("ca.crt", "ca.key", "server.crt", "server.key"))
+    now = datetime.datetime.now(datetime.UTC)
+    until = now + datetime.timedelta(days=365 * YEARS)
+
+    def builder(subject: x509.Name, issuer: x509.Name, key: Any) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(minutes=5))  # clocks differ
+            .not_valid_after(until)
+        )
+
+    def named(text: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    def usage(**allowed: bool) -> x509.KeyUsage:
+        kinds = (
+            "digital_signature", "content_commitment", "key_encipherment", "data_encipherment",
+            "key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+        )  # fmt: skip
+        return x509.KeyUsage(**{kind: allowed.get(kind, False) for kind in kinds})
+
+    authority_key, server_key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
+    authority = (
+        builder(named("fedrec certificate authority"), named("fedrec certificate authority"), authority_key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage(key_cert_sign=True, crl_sign=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA384())
+    )
+    server = (
+        builder(named(hosts[0] if hosts else "localhost"), authority.subject, server_key)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([_alternative(h) for h in _with_local(hosts)]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(usage(digital_signature=True), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA384())
+    )
+    return [
+        _write(folder / "ca.crt", _pem(authority)),
+        _write(folder / "ca.key", _secret(authority_key), secret=True),
+        _write(folder / "server.crt", _pem(server)),
+        _write(folder / "server.key", _secret(server_key), secret=True),
+    ]
+
+
+def make_node(folder: Path, name: str) -> list[Path]:
+    """A node's key pair: ``NAME`` stays on the node, ``NAME.pub`` is registered with the server."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    _refuse_existing(folder, (name, f"{name}.pub"))
+    key = ec.generate_private_key(ec.SECP384R1())
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return [
+        _write(folder / name, secret, secret=True),
+        _write(folder / f"{name}.pub", public + f" {name}\n".encode()),
+    ]
+
+
+def _with_local(hosts: list[str]) -> list[str]:
+    return list(dict.fromkeys([*hosts, "localhost", "127.0.0.1"]))
+
+
+def _alternative(host: str) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _pem(certificate: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _secret(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _refuse_existing(folder: Path, names: tuple[str, ...]) -> None:
+    there = [name for name in names if (folder / name).exists()]
+    if there:
+        raise BadInput(f"{folder} already has {', '.join(there)}; move them away first, or choose another folder")
+
+
+def _write(path: Path, data: bytes, secret: bool = False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o644)
+    with os.fdopen(descriptor, "wb") as handle:
+        handle.write(data)
+    return path

@@ -1,0 +1,132 @@
+"""``fedrec run --runtime flower``: a whole federation on this machine, over real sockets on loopback.
+
+The rounds run inside Flower's ServerApp, on nodes that each host a share of the data's clients; this process
+starts all that, watches, stops it, and collects the outcome as an in-process run leaves it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.loop import PerUser, Progress
+from fedrec.core.messages import concatenate
+from fedrec.core.population import Population
+from fedrec.core.settings import build
+from fedrec.deploy.flower import Cluster
+from fedrec.deploy.job import JOB, SERVED, Job, read_served
+from fedrec.deploy.node import Node
+from fedrec.deploy.processes import free_ports
+from fedrec.deploy.rules import Rules
+from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
+from fedrec.errors import BadInput
+from fedrec.evaluation.task import Task
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.settings import RunSettings
+from fedrec.simulate.runtime import Simulator
+
+NODES = "nodes"
+"""The nodes' own folders, below the run's folder until it is finished."""
+
+
+class Loopback(Simulator):
+    """Runs rounds over Flower; judged and restored models are those of the in-process runtime."""
+
+    def __init__(self, method: Any, people: Population, task: Task, seed: int, settings: RunSettings) -> None:
+        if settings.nodes > people.world.n_clients:
+            raise BadInput(
+                f"{settings.nodes} nodes for {people.world.n_clients} clients; a node hosts at least one client"
+            )
+        super().__init__(
+            method, people, task, seed, memory_mb=settings.memory_mb, evaluate_users=settings.evaluate_users
+        )
+        self.settings = settings
+
+    def carry_out(self, folder: RunFolder | None, on_round: OnRound | None) -> Progress:
+        """From where the folder stands to the end of the run; returns what an in-process run ends with."""
+        with tempfile.TemporaryDirectory(prefix="fedrec-flower-") as temporary:
+            home = Path(temporary)
+            if folder is None:
+                folder = RunFolder.create(home / "run", self.settings)
+            self._federate(home / "flwr", folder, on_round)
+            return self._collect(folder)
+
+    def node_options(self, folder: RunFolder) -> list[NodeOptions]:
+        count = self.settings.nodes
+        names = [f"node{number:0{len(str(count - 1))}d}" for number in range(count)]
+        return [
+            NodeOptions(name, folder.path / NODES / name, part=part, parts=count, repeatable=True)
+            for part, name in enumerate(names)
+        ]
+
+    def _federate(self, home: Path, folder: RunFolder, on_round: OnRound | None) -> None:
+        nodes = self.node_options(folder)
+        rules = build(Rules, {"nodes": len(nodes)}, "federation")
+        if not (folder.path / JOB).is_file():
+            Job(rules, self.people.world.n_items, self.people.world.name, own_data=False).write(folder.path)
+        (folder.path / SERVED).unlink(missing_ok=True)
+        link_port, *ports = free_ports(1 + len(nodes))
+        with interruptible(), Cluster(home, link_port) as cluster:
+            cluster.start_link()
+            for options, port in zip(nodes, ports, strict=True):
+                cluster.start_node(options.name, port, self._config(options))
+            run = cluster.start_run(folder.path)
+            watch = Watch(folder, on_round)
+            while run.poll() is None and not (read_served(folder.path) or {}).get("done"):
+                watch.look()
+                stopped = [n for n, member in cluster.crew.members.items() if n != "run" and member.poll() is not None]
+                if stopped:
+                    raise RunFailed(f"{stopped[0]} stopped:\n{cluster.crew.tail(stopped[0])}")
+                time.sleep(0.2)
+            watch.look()
+            said = read_served(folder.path) or {}
+            if not said.get("done"):
+                raise RunFailed(said.get("reason") or f"the run stopped:\n{cluster.crew.tail('run', 30)}")
+
+    def _config(self, options: NodeOptions) -> dict[str, str | int | float | bool]:
+        config: dict[str, str | int | float | bool] = {
+            "folder": str(options.folder.resolve()),
+            "part": options.part,
+            "parts": options.parts,
+            "repeatable": True,
+        }
+        if self.settings.data_dir is not None:
+            config["data-dir"] = str(self.settings.data_dir.resolve())
+        return config
+
+    def _collect(self, folder: RunFolder) -> Progress:
+        """The server's progress, with the nodes' private state and users' metrics beside it.
+
+        Only here, where all nodes are this machine's own, can these be put together.
+        """
+        said = read_served(folder.path) or {}
+        numbers, open_fields = said["exposure"]
+        self.exposure = (int(numbers), tuple(open_fields))
+        progress = folder.restore((type(self.method).__module__,))
+        job = Job.read(folder.path)
+        nodes = [Node(options, job.run) for options in self.node_options(folder)]
+        if progress.best_state is not None:
+            name = f"judged-{progress.best_round}.safetensors"
+            private = concatenate([node.private(name) for node in nodes if node.store.has(name)])
+            progress.best_state = {"server": progress.best_state["server"], "private": private}
+        progress.best_per_user = self._per_user(nodes, progress.best_round)
+        shutil.rmtree(folder.path / NODES, ignore_errors=True)
+        for name in (SERVED, JOB):
+            (folder.path / name).unlink(missing_ok=True)
+        return progress
+
+    def _per_user(self, nodes: list[Node], number: int) -> PerUser | None:
+        """Test values of each user in the data's own order."""
+        name = f"judged-{number}.users"
+        if not all(node.store.has(name) for node in nodes):
+            return None
+        parts = [node.store.read(name)[0] for node in nodes]
+        back = np.empty_like(self.people.users)
+        back[self.people.users] = np.arange(len(back))
+        return {metric: np.concatenate([part[metric] for part in parts])[back] for metric in parts[0]}

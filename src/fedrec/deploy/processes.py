@@ -1,0 +1,171 @@
+"""Flower's processes on this machine: start, watch, and stop without leaving one behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TAG = "FEDREC_FEDERATION"
+"""Environment variable that marks every process of one federation, however it was started."""
+
+
+class StartFailed(RuntimeError):
+    """A Flower process that did not come up; the message ends with its log."""
+
+
+def program(name: str) -> str:
+    """One of Flower's commands, from the environment that runs this one."""
+    beside = Path(sys.executable).parent / name
+    return str(beside) if beside.exists() else name
+
+
+def environment(home: Path, tag: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Environment of every Flower process: own home, no telemetry, no update check, quick task pick-up."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {
+        **os.environ,
+        "PATH": path,  # Flower starts its own helpers by name
+        "FLWR_HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+        "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
+        "PYTHONUNBUFFERED": "1",
+        TAG: tag,
+        **(extra or {}),
+    }
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def listening(port: int, host: str = "127.0.0.1") -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((host, port)) == 0
+
+
+@dataclass
+class Crew:
+    """Processes that are started together and stopped together."""
+
+    home: Path
+    tag: str = field(default_factory=lambda: secrets.token_hex(8))
+    members: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a process in a group of its own, its output in ``home/NAME.log``."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        with open(self.log(name), "ab") as output:
+            member = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment(self.home, self.tag, extra),
+                start_new_session=True,  # a Ctrl-C in the terminal is ours to handle
+            )
+        self.members[name] = member
+        return member
+
+    def log(self, name: str) -> Path:
+        return self.home / f"{name}.log"
+
+    def tail(self, name: str, lines: int = 12) -> str:
+        path = self.log(name)
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.is_file() else ""
+
+    def wait_for_port(self, name: str, port: int, seconds: float = 60.0) -> None:
+        """Until a member listens on its port."""
+        end = time.monotonic() + seconds
+        while not listening(port):
+            if self.members[name].poll() is not None:
+                raise StartFailed(f"{name} stopped with {self.members[name].returncode}:\n{self.tail(name)}")
+            if time.monotonic() > end:
+                raise StartFailed(f"{name} does not listen on port {port} after {seconds:g} s:\n{self.tail(name)}")
+            time.sleep(0.1)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to a member and all it has started."""
+        member = self.members.pop(name)
+        family = [member.pid, *descendants(member.pid)]
+        _signal(family, signal.SIGKILL)
+        member.wait()
+
+    def stop(self, patience: float = 5.0) -> None:
+        """Stop every process of this federation: ask first, then insist. Safe to call twice."""
+        # What a member starts is detached from it, so its descendants are found by the mark they inherit.
+        _signal([m.pid for m in self.members.values() if m.poll() is None], signal.SIGTERM)
+        end = time.monotonic() + patience
+        while time.monotonic() < end and (self._running() or marked(self.tag)):
+            time.sleep(0.1)
+        for _ in range(20):
+            left = [m.pid for m in self.members.values() if m.poll() is None] + marked(self.tag)
+            if not left:
+                break
+            _signal(left, signal.SIGKILL)
+            time.sleep(0.1)
+        for member in self.members.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                member.wait(timeout=5)
+        self.members.clear()
+
+    def _running(self) -> bool:
+        return any(member.poll() is None for member in self.members.values())
+
+
+def marked(tag: str) -> list[int]:
+    """Processes that carry a federation's mark, this one not counted (where /proc tells)."""
+    wanted = f"{TAG}={tag}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(entry.parent.name)
+            if pid != os.getpid() and wanted in entry.read_bytes().split(b"\0") and not _zombie(pid):
+                found.append(pid)
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes started by a process, and by those (where /proc tells)."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+    found, frontier = [], {pid}
+    while frontier:
+        frontier = {child for child, parent in parents.items() if parent in frontier}
+        found += sorted(frontier)
+    return found
+
+
+def _zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def write_toml(path: Path, values: Mapping[str, str | int | float | bool]) -> Path:
+    """A flat TOML file, for Flower's node and run configuration (JSON scalars are TOML scalars)."""
+    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8")
+    return path

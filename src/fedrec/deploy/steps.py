@@ -1,0 +1,151 @@
+"""The steps of a deployment on separate machines: server, registration, node, run."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fedrec.core.loop import Progress, Record
+from fedrec.deploy.catalogue import read_catalogue
+from fedrec.deploy.flower import (
+    Link,
+    ServerFiles,
+    connection,
+    register,
+    run_command,
+    superlink_command,
+    supernode_command,
+)
+from fedrec.deploy.job import SERVED, Job, read_served
+from fedrec.deploy.processes import Crew, StartFailed, free_ports, write_toml
+from fedrec.deploy.rules import Rules
+from fedrec.deploy.share import refuse_global
+from fedrec.deploy.watching import RunFailed, Watch, interruptible
+from fedrec.errors import BadInput
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.settings import RunSettings
+
+Say = Callable[[str], None]
+
+STILL_ONLINE = 305
+"""Exit status of a SuperNode that is refused: not registered, or not yet missed after a crash."""
+
+
+def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
+    """Run the server in the foreground until it is interrupted."""
+    files = ServerFiles.below(keys.resolve())
+    for file in (files.ca, files.certificate, files.key):
+        if not file.is_file():
+            raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
+    home = state.resolve()
+    connection(home, Link(f"127.0.0.1:{port}", files.ca))
+    crew = Crew(home)
+    with interruptible(), _stopping(crew):
+        crew.start("superlink", superlink_command(host, port, files, home / "state.db"))
+        crew.wait_for_port("superlink", port)
+        say(f"server ready on {host}:{port}; its log is {crew.log('superlink')}")
+        crew.members["superlink"].wait()
+        raise StartFailed(f"the server stopped:\n{crew.tail('superlink')}")
+
+
+def admit(state: Path, public_key: Path) -> str:
+    """Register a node's public key with the server that runs on this machine."""
+    if not (state / "config.toml").is_file():
+        raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
+    if not public_key.is_file():
+        raise BadInput(f"{public_key} is not a file; give the .pub file of a node's key")
+    return register(state.resolve(), public_key)
+
+
+def node(
+    name: str,
+    data: Path,
+    folder: Path,
+    server_address: str,
+    ca: Path,
+    key: Path,
+    port: int | None,
+    say: Say,
+    patience: float = 90.0,
+) -> None:
+    """Run a node in the foreground until it is interrupted; right after a crash, wait to be let in again."""
+    from fedrec.data.load import load
+
+    for file, what in ((ca, "the server's ca.crt"), (key, "the node's private key")):
+        if not file.is_file():
+            raise BadInput(f"{file} is not a file; give {what}")
+    found = load(str(data))  # bad data is known now, not in the first round
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home = folder.resolve() / "flower"
+    crew = Crew(home)
+    home.mkdir(parents=True, exist_ok=True)
+    config = write_toml(
+        home / "node.toml", {"name": name, "folder": str(folder.resolve()), "data": str(data.resolve())}
+    )
+    command = supernode_command(Link(server_address, ca.resolve()), port or free_ports(1)[0], config, key.resolve())
+    say(f"{name}: {found.n_users} users, {len(found)} interactions; connecting to {server_address}")
+    with interruptible(), _stopping(crew):
+        end = time.monotonic() + patience
+        while True:
+            member = crew.start("supernode", command)
+            status = member.wait()
+            refused = "305" in crew.tail("supernode", 4) or status % 256 == STILL_ONLINE % 256
+            if not refused or time.monotonic() > end:
+                raise StartFailed(f"the node stopped with status {status}:\n{crew.tail('supernode')}")
+            say("the server does not let this node in (not registered, or still counted as online): trying again")
+            time.sleep(5.0)
+
+
+def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path) -> RunFolder:
+    """The folder of a new run over nodes with their own data."""
+    refuse_global(settings)
+    catalogue = read_catalogue(items)
+    folder = RunFolder.create(out, settings)
+    Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue).write(out)
+    return folder
+
+
+def run(state: Path, folder: RunFolder, on_round: Callable[[Record, Progress], None] | None) -> dict[str, Any]:
+    """Have the server carry a run out (from its last round on), and wait for its result."""
+    if not (state / "config.toml").is_file():
+        raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
+    if folder.finished:
+        return folder.result()
+    (folder.path / SERVED).unlink(missing_ok=True)
+    crew = Crew(state.resolve())
+    watch = Watch(folder, on_round)
+    with interruptible(), _stopping(crew):
+        member = crew.start("run", run_command(state.resolve(), folder.path))
+        while member.poll() is None and not (read_served(folder.path) or {}).get("done"):
+            watch.look()
+            time.sleep(0.5)
+        watch.look()
+        said = read_served(folder.path) or {}
+        if not said.get("done"):
+            raise RunFailed(said.get("reason") or f"the run stopped:\n{crew.tail('run', 30)}")
+    return folder.result()
+
+
+def status(folder: RunFolder) -> list[str]:
+    """Where a run stands, in a few lines."""
+    said = read_served(folder.path) or {"state": "not started"}
+    records = folder.records()
+    lines = [f"{folder.path}: {said['state']}, round {len(records)} of {folder.settings().rounds}"]
+    if said.get("reason"):
+        lines.append(f"  {said['reason']}")
+    for record in records[-3:]:
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in list((record["valid"] or {}).items())[6:8])
+        lines.append(f"  round {record['round']}  loss {record['loss']:.4f}  valid {shown}")
+        lines += [f"    missing: {who}" for who in record["missing"]]
+    return lines
+
+
+@contextlib.contextmanager
+def _stopping(crew: Crew) -> Any:
+    try:
+        yield
+    finally:
+        crew.stop()

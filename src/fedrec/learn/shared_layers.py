@@ -1,0 +1,82 @@
+"""Local copies of shared layers, without the copies.
+
+A user has one training example, so in epoch ``e`` the gradient of a layer ``W`` ``[in, out]`` is the outer
+product ``a_e delta_e^T``, and plain gradient descent (Algorithm 1 of FedDAE, ClientUpdate line 4) turns the
+downloaded W into
+
+    W_u = W - eta sum_e a_e delta_e^T.
+
+So a user's copy is the shared layer and a change of rank at most E. Reading it and sending a gradient back
+through it need W once for all users (one matrix product) and the few factors of each user:
+
+    a W_u = a W - eta sum_e (a . a_e) delta_e,      delta W_u^T = delta W^T - eta sum_e (delta . delta_e) a_e.
+
+The factors are also the accumulated gradient ``sum_e a_e delta_e^T`` that the algorithm uploads.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from fedrec.backbones.vae import Bags
+
+
+def _mixed(left: torch.Tensor, right: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
+    """``sum_e (now . left_e) right_e`` per user: ``[u, e, i], [u, e, o], [u, i] -> [u, o]``."""
+    amounts = torch.bmm(left, now[:, :, None])  # [users, e, 1]
+    return torch.bmm(amounts.transpose(1, 2), right)[:, 0]
+
+
+class SharedLayer:
+    """Every user's copy of a shared layer ``[in + 1, out]``; with a rate of 0 the copy stays as it came."""
+
+    def __init__(self, layer: torch.Tensor, users: int, epochs: int, rate: float) -> None:
+        self.layer, self.rate = layer, rate
+        width_in, width_out = layer.shape
+        self.inputs = layer.new_ones((users, epochs, width_in))  # the last column is the bias's input
+        self.deltas = layer.new_zeros((users, epochs, width_out))
+
+    def forward(self, values: torch.Tensor, epoch: int) -> torch.Tensor:
+        self.inputs[:, epoch, :-1] = values
+        return self.read(self.inputs[:, epoch], epoch)
+
+    def read(self, inputs: torch.Tensor, epoch: int) -> torch.Tensor:
+        """``[users, in + 1] -> [users, out]`` as after ``epoch`` epochs."""
+        out = inputs @ self.layer
+        if self.rate and epoch:
+            out -= self.rate * _mixed(self.inputs[:, :epoch], self.deltas[:, :epoch], inputs)
+        return out
+
+    def backward(self, delta: torch.Tensor, epoch: int) -> torch.Tensor:
+        self.deltas[:, epoch] = delta
+        back = delta @ self.layer[:-1].T
+        if self.rate and epoch:
+            back -= self.rate * _mixed(self.deltas[:, :epoch], self.inputs[:, :epoch, :-1], delta)
+        return back
+
+
+class SharedItems:
+    """Every user's copy of the encoder's first layer: a table ``[m, out]`` and a bias ``[out]``.
+
+    ``values`` ``[interactions, epochs]`` are the inputs, zero for all items but the user's own.
+    """
+
+    def __init__(
+        self, table: torch.Tensor, bias: torch.Tensor, bags: Bags, values: torch.Tensor, rate: float
+    ) -> None:
+        self.table, self.bias, self.bags, self.values, self.rate = table, bias, bags, values, rate
+        self.deltas = table.new_zeros((bags.users, values.shape[1], table.shape[1]))
+
+    def forward(self, epoch: int) -> torch.Tensor:
+        return self.read(self.values[:, epoch], epoch)
+
+    def read(self, now: torch.Tensor, epoch: int) -> torch.Tensor:
+        out = self.bags.read(self.table, now.contiguous()) + self.bias
+        if self.rate and epoch:
+            amounts = 1.0 + self.bags.add_up(self.values[:, :epoch] * now[:, None])  # [users, e]
+            out -= self.rate * torch.bmm(amounts[:, None], self.deltas[:, :epoch])[:, 0]
+        return out
+
+    def record(self, delta: torch.Tensor, epoch: int) -> None:
+        """Nothing lies before this layer: only its step is noted."""
+        self.deltas[:, epoch] = delta

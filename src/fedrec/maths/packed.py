@@ -1,0 +1,61 @@
+"""Symmetric matrices as their upper triangle, row after row: half the numbers, each entry once.
+
+Sending both halves would cost twice the bytes; with noise on every number it would also show each entry
+twice, so that averaging the two takes noise off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.data.ragged import Int64, Ragged, offsets
+
+
+def packed_size(n: int) -> int:
+    """Numbers in the triangle of an ``[n, n]`` matrix."""
+    return n * (n + 1) // 2
+
+
+def row_starts(n: int) -> Int64:
+    """``[n]`` where row ``i`` begins (at its diagonal entry): entry ``(i, j)`` is ``start[i] + j - i``."""
+    rows = np.arange(n, dtype=np.int64)
+    return rows * n - rows * (rows - 1) // 2
+
+
+def pack(matrix: NDArray[Any]) -> NDArray[Any]:
+    """``[n, n] -> [n (n + 1) / 2]``; what lies below the diagonal is not read."""
+    n = len(matrix)
+    out = np.empty(packed_size(n), matrix.dtype)
+    for i, start in enumerate(row_starts(n)):
+        out[start : start + n - i] = matrix[i, i:]
+    return out
+
+
+def unpack(triangle: NDArray[Any], n: int) -> NDArray[Any]:
+    """``[n (n + 1) / 2] -> [n, n]``, symmetric."""
+    out = np.empty((n, n), triangle.dtype)
+    for i, start in enumerate(row_starts(n)):
+        row = triangle[start : start + n - i]
+        out[i, i:] = row
+        out[i:, i] = row
+    return out
+
+
+def pairs_of_lists(lists: Ragged, n: int) -> tuple[Int64, Int64]:
+    """Where the ones of ``x'x`` lie in its triangle, for each zero-one list ``x``.
+
+    Returns ``start`` ``[lists + 1]`` and ``places``; those of a list ascend when the list does.
+    """
+    counts = lists.counts
+    last = np.repeat(lists.start[1:], counts)  # [values] end of the list each value belongs to
+    own = np.arange(len(lists.values))
+    following = last - own  # a value pairs with itself and with those after it
+    into = offsets(following)
+    second = np.arange(into[-1]) + np.repeat(own - into[:-1], following)
+    values = lists.values.astype(np.int64)
+    first = np.repeat(row_starts(n)[values] - values, following)
+    start = into[lists.start]
+    return start, first + values[second]

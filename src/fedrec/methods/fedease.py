@@ -1,0 +1,179 @@
+"""FedEASE: EASE computed from sums that clients send once; it loses nothing to centralised EASE.
+
+Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019, needs of the data only
+``X'X = sum_u x_u' x_u``: how often two items occur together. Every client adds its users' part, the server
+solves Eq. (8) of the paper and sends the weights back; scores are made on the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec.core import messages
+from fedrec.core.block import Block, World
+from fedrec.core.fold import Float64
+from fedrec.core.messages import Array, Float32, Rows, per_client, shared
+from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.settings import PrivacySettings
+from fedrec.data.ragged import Int32, Int64, Ragged, offsets
+from fedrec.errors import BadInput
+from fedrec.maths.interaction_matrix import matrix
+from fedrec.maths.packed import packed_size, pairs_of_lists, row_starts, unpack
+from fedrec.methods.ease import ease_weights
+
+LARGEST = 65_535
+"""Items whose pairs can be numbered with 32 bits."""
+
+
+class FedEaseSettings(PrivacySettings):
+    """Settings of FedEASE."""
+
+    lam: float = Field(500.0, gt=0, description="L2 penalty lambda on the weights, as in ease")
+    upload_form: Literal["dense", "rows"] = Field(
+        "rows",
+        description="how co-occurrences cross the wire: every pair of items (dense), or the pairs that occur; "
+        "without noise both show which items a client has",
+    )
+
+
+@dataclass(frozen=True)
+class EaseServer:
+    """Co-occurrence of those counted so far, and the weights made from it."""
+
+    cooccurrence: Float64  # [m (m + 1) / 2] upper triangle of X'X
+    weights: Float32  # [m, m] B
+    counted: Array  # uint8 [n_clients] whose part is in the sum
+
+
+@dataclass(frozen=True)
+class NothingPrivate(messages.Private):
+    """Interactions are all that a client keeps."""
+
+
+@dataclass(frozen=True)
+class Cooccurrence(messages.Upload):
+    """A client's part of ``X'X``: the upper triangle as a table of ``m (m + 1) / 2`` rows of one number."""
+
+    pairs: Rows = per_client()
+
+
+@dataclass(frozen=True)
+class Weights(messages.Download):
+    """The item-to-item weights, and whether the server has a client's part already."""
+
+    weights: Float32 = shared()  # [m, m]
+    counted: Array = per_client()  # uint8 [clients]
+
+
+class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
+    """One round is all it takes; each client counts once however many rounds it takes part in."""
+
+    name = "fedease"
+    Settings = FedEaseSettings
+    Private, Upload, Download = NothingPrivate, Cooccurrence, Weights
+    small = {"noise": 0.001}
+    enough_rounds = 1
+    card = Card(
+        title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
+        paper="Steck, WWW 2019 (the model); the federation is this project's",
+        private="interactions; scores are made on the client",
+        upload="once: how often each pair of items occurs together in the client's histories",
+        sum_suffices=True,
+        departures=(
+            "without secure aggregation or noise, the co-occurrence of a client with one user names that user's "
+            "items",
+            "with partial participation the weights are those of centralised EASE on the clients counted so far",
+            "noise can make the sum indefinite: its negative part is cut off before it is inverted",
+        ),
+    )
+
+    def start_server(self, world: World, keys: Keys) -> EaseServer:
+        if world.n_items > LARGEST:
+            raise BadInput(
+                f"fedease counts pairs of at most {LARGEST} items, {world.name} has {world.n_items}; "
+                "use fedspectral with --set filter=ease"
+            )
+        m = world.n_items
+        # a whole zero matrix, so that the bytes of the first round are those of the one download needed
+        return EaseServer(np.zeros(packed_size(m)), np.zeros((m, m), np.float32), np.zeros(world.n_clients, np.uint8))
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> NothingPrivate:
+        return NothingPrivate()
+
+    def download(self, server: EaseServer, clients: Int64) -> Weights:
+        return Weights(server.weights, server.counted[clients])
+
+    def local_update(
+        self, private: NothingPrivate, download: Weights, block: Block, keys: Keys
+    ) -> Update[NothingPrivate, Cooccurrence, Weights]:
+        asked = download.counted == 0
+        return Update(private, Cooccurrence(cooccurrence(block, asked)), np.zeros(block.n_clients))
+
+    def aggregate(self, server: EaseServer, replies: Iterator[Reply[Cooccurrence]], keys: Keys) -> EaseServer:
+        total, counted = server.cooccurrence.copy(), server.counted.copy()
+        for reply in replies:
+            pairs = reply.upload.pairs
+            new = counted[reply.clients] == 0  # the others sent nothing, or noise around nothing
+            if not new.all():
+                pairs = pairs.take(np.flatnonzero(new))
+            np.add.at(total, pairs.ids, pairs.values[:, 0].astype(np.float64))
+            counted[reply.clients] = 1
+        if (counted == server.counted).all():
+            return server
+        return replace(server, cooccurrence=total, weights=self.solve(total, len(server.weights)), counted=counted)
+
+    def solve(self, triangle: Float64, n_items: int) -> Float32:
+        """B from the triangle of X'X (Steck, Eq. 8); what noise made indefinite is brought back first."""
+        gram = np.asfortranarray(unpack(triangle, n_items))
+        try:
+            return ease_weights(gram, self.settings.lam)
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(unpack(triangle, n_items))
+            gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
+            return ease_weights(np.asfortranarray(gram), self.settings.lam)
+
+    def score(
+        self, private: NothingPrivate, download: Weights, block: Block, items: Int32 | None = None
+    ) -> Float32:
+        scores = np.asarray(matrix(block.train, block.n_items) @ download.weights)
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def client_bytes(self, world: World) -> int:
+        return 16 * packed_size(world.n_items)
+
+
+def cooccurrence(block: Block, asked: Array) -> Rows:
+    """The triangle of ``X'X`` over each client's users; nothing for clients that are not asked."""
+    size = packed_size(block.n_items)
+    if block.single:
+        train = block.train.take(np.flatnonzero(asked))
+        start, places = pairs_of_lists(ascending(train, block.n_items), block.n_items)
+        counts = np.zeros(block.n_clients, np.int64)
+        counts[asked] = np.diff(start)
+        return Rows(offsets(counts), places.astype(np.int32), np.ones((len(places), 1), np.float32), size)
+    from scipy.sparse import triu
+
+    start_of_row = row_starts(block.n_items)
+    ids, values, counts = [], [], np.zeros(block.n_clients, np.int64)
+    for client in np.flatnonzero(asked):
+        users = np.arange(block.user_start[client], block.user_start[client + 1])
+        own = matrix(block.train.take(users), block.n_items)
+        upper = triu(own.T @ own).tocsr()
+        upper.sort_indices()
+        row = np.repeat(np.arange(block.n_items), np.diff(upper.indptr))
+        ids.append((start_of_row[row] + upper.indices - row).astype(np.int32))
+        values.append(upper.data.astype(np.float32))
+        counts[client] = upper.nnz
+    joined = np.concatenate([np.zeros(0, np.float32), *values])
+    return Rows(offsets(counts), np.concatenate([np.zeros(0, np.int32), *ids]), joined[:, None], size)
+
+
+def ascending(lists: Ragged, n: int) -> Ragged:
+    """Each list in ascending order."""
+    place = np.sort(lists.owners * np.int64(n) + lists.values)
+    return Ragged(lists.start, (place - lists.owners * np.int64(n)).astype(np.int32))

@@ -1,0 +1,106 @@
+"""FedFast: active aggregation, a table from representatives of every cluster.
+
+Muhammad et al., "FedFast: going beyond average for faster training of federated recommender systems", KDD
+2020; as the baseline FedFast of FedCA: "active aggregation by identifying representatives from different
+clusters" (section 6.1), "where clients are first clustered, and then clients from each cluster are aggregated
+proportionally" (section 5.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fedrec import keyed
+from fedrec.core.block import Block
+from fedrec.core.messages import per_client
+from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.data.ragged import Int64
+from fedrec.maths.clustering import Float64, kmeans
+from fedrec.methods.embedding import EmbeddingMethod, EmbeddingSettings, ItemDownload, ItemServer, UserVectors, fold_mean
+from fedrec.methods.profiles import ProfileUpload, centres, interacted
+
+
+class FedFastSettings(EmbeddingSettings):
+    """Settings of FedFast."""
+
+    clusters: int = Field(10, ge=1, description="clusters of k-means (FedCA section 6.1: 10)")
+    r: float = Field(
+        0.6, gt=0, le=1, description="share of each cluster that represents it in a round (FedCA section 6.1)"
+    )
+
+
+@dataclass(frozen=True)
+class TicketUpload(ProfileUpload):
+    """A profile upload with a random number that decides who represents a cluster."""
+
+    tickets: NDArray[np.uint32] = per_client(protect=False)  # [clients]
+
+
+class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownload]):
+    """Q = sum over clusters c of (n_c / n) times the mean table of c's representatives."""
+
+    name = "fedfast"
+    Settings = FedFastSettings
+    Upload = TicketUpload
+    card = Card(
+        title="FedFast: representatives of every cluster of clients, each cluster counting by its size",
+        paper="Muhammad et al., KDD 2020; as the baseline FedFast of FedCA (sections 5.2 and 6.1)",
+        private="user vectors, interactions",
+        upload="change of the item table (and network), the embeddings of the client's own items (its profile), "
+        "their number, a random ticket",
+        sum_suffices=False,
+        departures=(
+            "the profile is |I_u| x f numbers, as FedCA's Table 7 counts it; clusters are made of its mean, anew "
+            "each round, among those who answered",
+            "representatives (ActvSAMP) are drawn from those who answered, who else takes part is the run's "
+            "--participation; those who trained and are not drawn do not count",
+            "the original also moves the user vectors of clients that did not train along with their cluster's "
+            "(ActvAGG); here user vectors never leave a client",
+            "FedCA's alpha = 0, beta != 0 is not exactly this: its weights come from angles and differ from client "
+            "to client. Exact is alpha = beta = 0 with p_u = n_c / (n r_c) for the r_c representatives of a cluster",
+        ),
+    )
+
+    def local_update(
+        self, private: UserVectors, download: ItemDownload, block: Block, keys: Keys
+    ) -> Update[UserVectors, TicketUpload, ItemDownload]:
+        done = super().local_update(private, download, block, keys)
+        upload = TicketUpload(
+            rows=done.upload.rows,
+            networks=done.upload.networks,
+            sizes=block.sizes.astype(np.int32),
+            profiles=interacted(block, download.items, done.upload.rows),
+            tickets=(keys.clients(block, "representative") >> np.uint64(32)).astype(np.uint32),
+        )
+        return Update(done.private, upload, done.loss, done.local)
+
+    def aggregate(self, server: ItemServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> ItemServer:
+        answered = list(replies)  # clusters are known only when everybody has answered
+        if not answered:
+            return server
+        features = np.concatenate([centres(reply.upload) for reply in answered])
+        tickets = np.concatenate([reply.upload.tickets for reply in answered])
+        labels = kmeans(features, self.settings.clusters, keyed.stream(keys.seed, keys.round, "clusters"))
+        weights = representative_weights(labels, tickets, self.settings.r)
+        ends = np.cumsum([len(reply.clients) for reply in answered])[:-1]
+        each = iter(np.split(weights, ends))
+        return fold_mean(server, iter(answered), lambda reply: next(each))
+
+
+def representative_weights(labels: Int64, tickets: NDArray[np.unsignedinteger], share: float) -> Float64:
+    """p_u ``[n]``, summing to one: ``n_c / (n r_c)`` for the ``r_c`` representatives of cluster c, else 0.
+
+    The representatives of a cluster are the ``share`` (at least one) with the lowest tickets.
+    """
+    weights = np.zeros(len(labels))
+    for cluster in np.unique(labels):
+        members = np.flatnonzero(labels == cluster)
+        wanted = max(1, round(share * len(members)))
+        chosen = members[np.argsort(tickets[members], kind="stable")[:wanted]]
+        weights[chosen] = len(members) / (len(labels) * wanted)
+    return weights

@@ -1,0 +1,227 @@
+"""FedSpectral: graph filters and a low-rank EASE from federated subspace iteration.
+
+Shen et al., "How powerful is graph convolution for recommendation?" (GF-CF), CIKM 2021, filters a user's
+interactions with the top eigenvectors of the normalised item-item matrix ``M = D_i^-1/2 A' D_u^-1 A D_i^-1/2``.
+Each round the server sends a thin matrix W; every client returns ``sum_u a_u' (a_u W) / |a_u|`` over its users,
+an ``[m, k]`` table and nothing else, and the server takes one step of subspace iteration
+(:mod:`fedrec.maths.subspace_iteration`). Item degrees ride along as one more column. The score is
+``a_u D^-1/2 V f(E) V' D^1/2`` with ``f(e) = e / (e + shrink)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec import keyed
+from fedrec.core import messages
+from fedrec.core.block import Block, World
+from fedrec.core.fold import Float64, add_rows
+from fedrec.core.messages import Float32, Rows, per_client, shared
+from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.settings import PrivacySettings
+from fedrec.data.ragged import Int32, Int64, offsets
+from fedrec.maths import subspace_iteration
+from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
+from fedrec.maths.subspace_iteration import Pairs
+from fedrec.methods.fedease import NothingPrivate
+
+
+class FedSpectralSettings(PrivacySettings):
+    """Settings of FedSpectral."""
+
+    k: int = Field(32, ge=1, description="eigenvectors; an upload is an [items, k + 1] table")
+    filter: Literal["lowpass", "ease"] = Field(
+        "lowpass",
+        description="lowpass: eigenvectors of the degree-normalised matrix, values e / (e + shrink); "
+        "ease: EASE with X'X replaced by its top k eigenpairs",
+    )
+    shrink: float = Field(0.02, ge=0, description="how far small eigenvalues are shrunk (0: the ideal low-pass filter)")
+    lam: float = Field(500.0, gt=0, description="L2 penalty lambda of filter=ease")
+    back: float = Field(0.5, description="power of item degrees that the filtered signal is multiplied with (GF-CF: 0.5)")
+    own: float = Field(
+        0.0, ge=0, description="weight of the client's own one-hop filter beside the global one; for many users a client"
+    )
+
+
+@dataclass(frozen=True)
+class SpectralServer:
+    """Eigenpairs so far and the item degrees they are normalised by."""
+
+    sent: Float32  # [m, k] W, what clients apply next
+    vectors: Float32  # [m, k] V
+    values: Float32  # [k] E
+    degrees: Float64  # [m] interactions of each item, summed over all answers so far
+    answers: int
+    """Clients that answered, summed over rounds."""
+    n_clients: int
+
+
+@dataclass(frozen=True)
+class Products(messages.Upload):
+    """A client's part of ``G W`` (k columns) and of the item degrees (the last column)."""
+
+    table: Rows = per_client()
+
+
+@dataclass(frozen=True)
+class Spectrum(messages.Download):
+    """What a client needs to answer (W) and to score (W, its scale, E)."""
+
+    sent: Float32 = shared()  # [m, k] W = D^-1/2 V
+    values: Float32 = shared()  # [k]
+    degrees: Float32 = shared()  # [m] estimated for the whole population
+
+
+class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
+    """A few rounds of ``[m, k]`` sums give what centralised graph filtering has."""
+
+    name = "fedspectral"
+    Settings = FedSpectralSettings
+    Private, Upload, Download = NothingPrivate, Products, Spectrum
+    small = {"k": 4}
+    enough = {"k": 8}
+    enough_rounds = 5
+    card = Card(
+        title="FedSpectral: graph filtering by federated subspace iteration; sums of thin tables, few rounds",
+        paper="Shen et al., CIKM 2021 (the filter); the federation is this project's",
+        private="interactions; scores are made on the client",
+        upload="its users' interactions applied to a shared [items, k] matrix, and its item counts: one table a round",
+        sum_suffices=True,
+        departures=(
+            "eigenvalues are shrunk, e / (e + shrink), instead of cut off",
+            "with partial participation the answers of a round are mixed with the operator known before",
+            "without secure aggregation or noise, the rows of a client with one user name that user's items",
+        ),
+    )
+
+    def start_server(self, world: World, keys: Keys) -> SpectralServer:
+        k = min(self.settings.k, world.n_items)
+        rows = keyed.streams(keyed.stream(keys.seed, "start"), np.arange(world.n_items, dtype=np.uint64))
+        start = keyed.normal(rows, k).astype(np.float32)
+        zero = np.zeros(world.n_items)
+        return SpectralServer(start, np.zeros_like(start), np.zeros(k, np.float32), zero, 0, world.n_clients)
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> NothingPrivate:
+        return NothingPrivate()
+
+    def download(self, server: SpectralServer, clients: Int64) -> Spectrum:
+        return Spectrum(server.sent, server.values, population_degrees(server).astype(np.float32))
+
+    def local_update(
+        self, private: NothingPrivate, download: Spectrum, block: Block, keys: Keys
+    ) -> Update[NothingPrivate, Products, Spectrum]:
+        return Update(private, Products(self.products(download.sent, block)), np.zeros(block.n_clients))
+
+    def products(self, sent: Float32, block: Block) -> Rows:
+        """``sum_u w_u a_u' (a_u W)`` and the item counts of each client, on the rows of its items."""
+        interactions = matrix(block.train, block.n_items)  # [users, m]
+        counts = block.train.counts
+        weight = np.ones(len(counts), np.float32)
+        if self.settings.filter == "lowpass":
+            weight = (1.0 / np.maximum(counts, 1)).astype(np.float32)  # D_u^-1
+        each = subspace_iteration.apply_clients(interactions, weight, sent)  # [users, k]
+        each = np.concatenate([each, np.ones((len(each), 1), np.float32)], axis=1)
+        owner = block.client_of_user[block.train.owners]
+        place = owner * np.int64(block.n_items) + block.train.values
+        if block.single:
+            order = np.argsort(place)
+            return Rows(offsets(counts), block.train.values[order], each[block.train.owners[order]], block.n_items)
+        from scipy.sparse import csr_matrix
+
+        unique, inverse = np.unique(place, return_inverse=True)
+        ones = np.ones(len(inverse), np.float32)
+        add = csr_matrix((ones, (inverse, block.train.owners)), shape=(len(unique), block.n_users))
+        start = offsets(np.bincount(unique // block.n_items, minlength=block.n_clients))
+        ids = (unique % block.n_items).astype(np.int32)
+        return Rows(start, ids, np.asarray(add @ each, np.float32), block.n_items)
+
+    def aggregate(
+        self, server: SpectralServer, replies: Iterator[Reply[Products]], keys: Keys
+    ) -> SpectralServer:
+        k = server.sent.shape[1]
+        total, answered = np.zeros((len(server.sent), k + 1)), 0
+        for reply in replies:
+            add_rows(total, reply.upload.table)
+            answered += len(reply.clients)
+        if not answered:
+            return server
+        scale = server.n_clients / answered  # part of the clients stands for all of them
+        now = SpectralServer(
+            server.sent, server.vectors, server.values, server.degrees + total[:, k], server.answers + answered,
+            server.n_clients,
+        )  # fmt: skip
+        metric = self.metric(now)
+        before = Pairs(server.vectors.astype(np.float64), server.values.astype(np.float64))
+        share = answered / server.n_clients if server.answers else 1.0
+        sent = server.sent.astype(np.float64)
+        found = subspace_iteration.step(sent, total[:, :k] * scale, metric, before, share)
+        return SpectralServer(
+            subspace_iteration.sent_of(found, metric).astype(np.float32),
+            found.vectors.astype(np.float32),
+            found.values.astype(np.float32),
+            now.degrees,
+            now.answers,
+            now.n_clients,
+        )
+
+    def metric(self, server: SpectralServer) -> Float64:
+        """The diagonal that M is normalised by: item degrees, or ones where X'X itself is wanted."""
+        degrees = population_degrees(server)
+        return degrees if self.settings.filter == "lowpass" else (degrees > 0).astype(np.float64)
+
+    def score(
+        self, private: NothingPrivate, download: Spectrum, block: Block, items: Int32 | None = None
+    ) -> Float32:
+        histories = matrix(block.train, block.n_items)
+        values = download.values.astype(np.float64)
+        if self.settings.filter == "ease":
+            scores = low_rank_ease(histories, download.sent, values, self.settings.lam)
+        else:
+            response = values / np.maximum(values + self.settings.shrink, 1e-12)
+            signal = np.asarray(histories @ download.sent) * response.astype(np.float32)  # [users, k]
+            # V' D^back = (W D^1/2)' D^back
+            degrees = np.where(download.degrees > 0, download.degrees, 1.0)
+            scores = (signal @ download.sent.T) * degrees[None, :] ** np.float32(0.5 + self.settings.back)
+        if self.settings.own and not block.single:
+            scores = add_own(scores, histories, block, self.settings.own, download.degrees)
+        scores = np.asarray(scores, np.float32)
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def client_bytes(self, world: World) -> int:
+        return 16 * (self.settings.k + 1) * world.n_items
+
+
+def population_degrees(server: SpectralServer) -> Float64:
+    """Item degrees over the whole population, estimated from the answers; below half an interaction is none."""
+    degrees = server.degrees * (server.n_clients / max(1, server.answers))
+    return np.where(degrees >= 0.5, degrees, 0.0)
+
+
+def low_rank_ease(histories: object, vectors: Float32, values: Float64, lam: float) -> Float32:
+    """EASE's scores with ``X'X = V E V'``: nothing of size ``m x m`` is built.
+
+    ``P = (V E V' + lambda I)^-1 = (I - V f V') / lambda`` with ``f = e / (e + lambda)``, hence
+    ``B_ij = (V f V')_ij / (1 - q_j)`` off the diagonal, ``q_j = (V f V')_jj`` (Steck, Eq. 8).
+    """
+    response = (values / (values + lam)).astype(np.float32)
+    smooth = (np.asarray(histories @ vectors) * response) @ vectors.T  # type: ignore[operator]
+    own = (vectors**2) @ response  # [m] q
+    smooth -= np.asarray(histories.multiply(own[None, :]).todense())  # type: ignore[attr-defined]
+    return np.asarray(smooth / np.maximum(1.0 - own, 1e-6)[None, :], np.float32)
+
+
+def add_own(scores: Float32, histories: object, block: Block, weight: float, degrees: Float32) -> Float32:
+    """Add the client's own filter ``a_u A_k' A_k`` (both normalised): personal to clients with many users."""
+    root = inverse_root(degrees).astype(np.float32)
+    for client in range(block.n_clients):
+        users = slice(block.user_start[client], block.user_start[client + 1])
+        own = histories[users]  # type: ignore[index]
+        graph = normalised(own)
+        found = np.asarray(((own.multiply(root[None, :]).tocsr() @ graph.T) @ graph).todense())
+        scores[users] += weight * found
+    return scores

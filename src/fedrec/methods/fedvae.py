@@ -1,0 +1,40 @@
+"""FedVAE: Mult-VAE with federated gradients; every parameter is shared.
+
+Polato, "Federated variational autoencoder for collaborative filtering", IJCNN 2021; as the baseline FedVAE of
+the FedDAE paper (same layers, likelihood and schedule as FedDAE).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrec.core import messages
+from fedrec.core.block import Block, World
+from fedrec.core.method import Card, Keys
+from fedrec.methods.vae_family import VaeMethod
+
+
+@dataclass(frozen=True)
+class NothingPrivate(messages.Private):
+    """The interactions alone stay on the client."""
+
+
+class FedVae(VaeMethod[NothingPrivate]):
+    """One encoder and one decoder for everybody."""
+
+    name = "fedvae"
+    Private = NothingPrivate
+    card = Card(
+        title="FedVAE: a variational autoencoder whose gradients are averaged; everything is shared",
+        paper="Polato, IJCNN 2021; as the baseline FedVAE of FedDAE (AAAI 2025)",
+        private="interactions",
+        upload="gradients of encoder and decoder, accumulated over local epochs",
+        sum_suffices=True,
+        departures=(
+            "layers m-3d-2d-d as FedDAE fixes them for all its baselines",
+            "gradients cross the wire as factors unless gradients=dense (see feddae)",
+        ),
+    )
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> NothingPrivate:
+        return NothingPrivate()

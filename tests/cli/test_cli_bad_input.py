@@ -1,0 +1,115 @@
+"""Bad input: one clear line, exit status 2, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+GOOD = "user,item,timestamp\n" + "".join(f"u{u},i{i},{i}\n" for u in range(8) for i in range(u, u + 6))
+
+
+def assert_refused(done, *words: str) -> None:
+    assert done.status == 2, done.err
+    lines = [line for line in done.err.splitlines() if line.strip()]
+    assert len(lines) == 1, done.err
+    assert "Traceback" not in done.err
+    for word in words:
+        assert word in lines[0]
+
+
+def assert_nothing_written(folder: Path, *kept: str) -> None:
+    assert sorted(p.name for p in folder.iterdir()) == sorted(kept)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "fedvag"), ("unknown method", "fedavg")),
+        (("run", "popularity", "--data", "ml-100"), ("ml-100k",)),
+        (("run", "popularity", "--protocol", "strickt"), ("unknown protocol", "strict")),
+        (("run", "fedavg", "--set", "dimm=8"), ("no setting 'dimm'", "dim")),
+        (("run", "fedavg", "--set", "dim=-3"), ("dim=-3", "greater than or equal to 1")),
+        (("run", "fedavg", "--set", "dim=many"), ("dim='many'",)),
+        (("run", "fedavg", "--set", "optimizer=sdg"), ("optimizer", "adam")),
+        (("run", "fedavg", "--set", "dim"), ("key=value",)),
+        (("run", "fedavg", "--set", "dim=4", "--set", "dim=5"), ("twice",)),
+        (("run", "fedavg", "--rounds", "0"), ("rounds=0",)),
+        (("run", "fedavg", "--rounds", "-1"), ("rounds=-1",)),
+        (("run", "popularity", "--rounds", "5"), ("one step",)),
+        (("run", "fedavg", "--participation", "0"), ("participation",)),
+        (("run", "fedavg", "--participation", "0.9", "--rest"), ("0.5",)),
+        (("run", "fedavg", "--dropout", "1"), ("dropout",)),
+        (("run", "fedavg", "--seed", "-1"), ("seed",)),
+        (("run", "fedavg", "--device", "cuda9"), ("device",)),
+        (("run", "fedavg", "--runtime", "spark"), ("runtime",)),
+        (("run",), ("which method",)),
+        (("run", "fedavg", "--json", "no/such/folder/x.json"), ("--json",)),
+        (("run", "popularity", "--data", "missing.csv"), ("missing.csv",)),
+        (("run", "--resume", "nowhere"), ("nowhere",)),
+        (("run", "popularity", "--min-interactions", "100000"), ("100000",)),
+        (("run", "popularity", "--runtime", "flower"), ("centralised",)),
+        (("methods", "fedvag"), ("fedavg",)),
+        (("data", "describe", "ml-10m"), ("ml-1",)),
+        (("data", "get", "ml-100"), ("ml-100k",)),
+        (("recommend", "nowhere", "--user", "1"), ("nowhere",)),
+        (("compare", "fedvag"), ("fedavg",)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_wrong_word_is_one_line(fedrec, tmp_path, arguments, words):
+    assert_refused(fedrec(*arguments), *words)
+    assert_nothing_written(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (GOOD.replace("u3,i4,4\n", "u3,i4\n"), ("data.csv", "line 21")),
+        (GOOD.replace("u3,i4,4\n", "u3,i4,yesterday evening\n"), ("data.csv", "line 21")),
+        (GOOD + "u0,i0,0\n", ("duplicate", "data.csv")),
+        (GOOD + "u9,i1,1\nu9,i2,2\n", ("u9", "2")),
+        (GOOD + "12,i1,1\n", ("data.csv", "user")),
+        ("user,item,timestamp\n", ("data.csv",)),
+        ("", ("data.csv",)),
+        (GOOD.replace("item", "thing", 1), ("item", "thing")),
+    ],
+    ids=["short row", "bad time", "duplicate", "too few to split", "mixed ids", "no rows", "empty", "no item column"],
+)
+def test_a_wrong_file_is_one_line(fedrec, tmp_path, text, words):
+    (tmp_path / "data.csv").write_text(text)
+    assert_refused(fedrec("run", "popularity", "--data", "data.csv"), *words)
+    assert_nothing_written(tmp_path, "data.csv")
+
+
+def test_an_unreadable_file_is_one_line(fedrec, tmp_path):
+    (tmp_path / "data.csv").mkdir()
+    assert_refused(fedrec("run", "popularity", "--data", "data.csv"), "data.csv")
+
+
+def test_a_used_folder_is_kept_as_it_is(fedrec, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    assert_refused(fedrec("run", "popularity", "--out", "mine"), "already used", "--resume")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    assert_nothing_written(tmp_path / "mine", "thesis.txt")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder_is_one_line(fedrec, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert_refused(fedrec("run", "popularity", "--out", "closed/run"), "cannot write")
+
+
+def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert_refused(fedrec("run", "popularity", "--out", "file/run"), "cannot write")
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_an_unknown_user_or_count_is_one_line(fedrec, tmp_path):
+    assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
+    assert_refused(fedrec("recommend", "r", "--user", "nobody"), "no user 'nobody'")
+    user = fedrec("recommend", "r", "--user", "u1", "-k", "0")
+    assert_refused(user, "at least 1")

@@ -1,0 +1,210 @@
+"""``fedrec compare`` as a user calls it, on the demo world."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from fedrec import comparing, running
+from fedrec.cli.main import app
+from fedrec.errors import BadInput
+
+FAST = ["--rounds", "2", "--set", "epochs=1", "--set", "dim=4", "--quiet"]
+
+
+def call(*words: Any) -> Any:
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+def bad(*words: Any) -> str:
+    problem = call(*words).exception
+    assert isinstance(problem, BadInput), problem
+    assert "\n" not in str(problem)
+    return str(problem)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """One comparison of a federated and two centralised methods."""
+    out = tmp_path_factory.mktemp("compare") / "out"
+    words = ["fedavg", "ease", "mf", "--seeds", "0,1", *FAST, "--set", "ease.lam=50"]
+    return out, call(*words, "--out", out, "--json", out.parent / "c.json")
+
+
+def test_table_has_groups_controls_and_notes(first: tuple[Path, Any]) -> None:
+    _, result = first
+    assert result.exit_code == 0, result.output
+    for word in ("fedavg", "ease", "random", "popularity", "local", "federated", "centralised", "controls"):
+        assert word in result.stdout
+    assert "paired permutation test over users" in result.stdout
+    assert "Chance (exact)" in result.stdout
+    assert "LEAK" not in result.stdout  # strict
+
+
+def test_files_are_written(first: tuple[Path, Any]) -> None:
+    out, _ = first
+    for name in ("compare.png", "curves.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+    with open(out / "compare.csv", encoding="utf-8") as file:
+        assert {row["method"] for row in csv.DictReader(file)} >= {"fedavg", "ease", "local"}
+    page = (out / "compare.md").read_text(encoding="utf-8")
+    assert "fedrec compare fedavg ease mf --seeds 0,1" in page
+    assert "--set ease.lam=50" in page
+    assert not list(out.glob(".*.tmp"))
+
+
+def test_json_rows(first: tuple[Path, Any]) -> None:
+    content = json.loads((first[0].parent / "c.json").read_text(encoding="utf-8"))
+    assert content["schema"] == "fedrec.compare/1"
+    rows = {row["method"]: row for row in content["rows"]}
+    assert {name for name, row in rows.items() if row["control"]} == {"random", "popularity", "local"}
+    for row in rows.values():
+        assert row["seeds"] == [0, 1]
+        own = row["values"]["NDCG@10"]
+        assert row["mean"]["NDCG@10"] == pytest.approx(sum(own) / 2)
+        assert row["spread"]["NDCG@10"] == pytest.approx(abs(own[0] - own[1]) / 2**0.5)
+    assert rows["ease"]["settings"]["settings"] == {"lam": 50.0}  # METHOD.key
+    assert rows["fedavg"]["settings"]["settings"]["dim"] == 4  # key, for all that have it
+    assert rows["mf"]["settings"]["settings"]["dim"] == 4
+    assert rows["fedavg"]["rounds"] == [2, 2]
+    assert rows["ease"]["rounds"] == [1, 1]  # --rounds does not concern a fit in one step
+    assert rows["fedavg"]["bytes"]["upload"] > 0
+
+
+def test_runs_equal_single_runs(first: tuple[Path, Any]) -> None:
+    content = json.loads((first[0].parent / "c.json").read_text(encoding="utf-8"))
+    row = next(row for row in content["rows"] if row["method"] == "fedavg")
+    alone = running.execute(running.resolve("fedavg", {"rounds": 2, "seed": 1, "settings": {"epochs": 1, "dim": 4}}))
+    assert row["values"]["HR@10"][1] == pytest.approx(alone.metrics["HR@10"])
+
+
+def test_second_call_reads_and_an_unfinished_run_is_resumed(
+    first: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, _ = first
+    (out / "fedavg-seed1" / "result.json").unlink()  # as if the run had been killed
+    carried = []
+    original = running._carry_out
+
+    def counted(prepared: Any, *rest: Any) -> Any:
+        carried.append((prepared.settings.method, prepared.settings.seed))
+        return original(prepared, *rest)
+
+    monkeypatch.setattr(running, "_carry_out", counted)
+    before = (out / "compare.csv").read_text(encoding="utf-8")
+    result = call("fedavg", "ease", "mf", "--seeds", "0,1", *FAST, "--set", "ease.lam=50", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert carried == [("fedavg", 1)]
+
+    def metrics(text: str) -> list[dict[str, str]]:
+        return [
+            {key: value for key, value in row.items() if key not in ("seconds",)}
+            for row in csv.DictReader(text.splitlines())
+        ]
+
+    assert metrics((out / "compare.csv").read_text(encoding="utf-8")) == metrics(before)
+
+
+def test_other_settings_in_the_folder_are_bad_input(first: tuple[Path, Any]) -> None:
+    out, _ = first
+    text = bad("fedavg", "--seeds", "0", "--rounds", "3", "--set", "epochs=1", "--set", "dim=4", "--out", out)
+    assert "rounds is 2 there, 3 now" in text
+
+
+def test_how_a_run_is_carried_out_is_not_what_it_is(first: tuple[Path, Any]) -> None:
+    out, _ = first
+    words = ["ease", "--seeds", "0", *FAST, "--set", "ease.lam=50", "--memory-mb", "64", "--out", out]
+    assert call(*words).exit_code == 0
+
+
+def test_a_folder_of_something_else_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "ease-seed0").mkdir()
+    (tmp_path / "ease-seed0" / "notes.txt").write_text("mine")
+    assert "something else" in bad("ease", "--seeds", "0", "--out", tmp_path)
+    (tmp_path / "file").write_text("")
+    assert "is a file" in bad("ease", "--out", tmp_path / "file")
+
+
+def test_a_failing_run_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedrec.methods.ease import Ease
+
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("no inverse")
+
+    monkeypatch.setattr(Ease, "step", broken)
+    out, file = tmp_path / "out", tmp_path / "c.json"
+    result = call("ease", "gfcf", "--seeds", "0", *FAST, "--out", out, "--json", file)
+    assert result.exit_code == 1
+    assert "ZeroDivisionError: no inverse" in " ".join(result.stdout.split())
+    rows = {row["method"]: row for row in json.loads(file.read_text(encoding="utf-8"))["rows"]}
+    assert rows["ease"]["failures"] == [{"seed": 0, "reason": "ZeroDivisionError: no inverse"}]
+    assert rows["gfcf"]["mean"]["HR@10"] > 0
+    assert (out / "compare.md").is_file()
+
+
+def test_leaky_protocol_raises_the_banner(tmp_path: Path) -> None:
+    words = [
+        "popularity",
+        "--protocol",
+        "paper-fedca",
+        "--seeds",
+        "0",
+        "--rounds",
+        "5",
+        "--quiet",
+        "--out",
+        tmp_path,
+    ]
+    result = call(*words)
+    assert result.exit_code == 0, result.output
+    assert "LEAK: under paper-fedca" in result.stdout
+    assert "drawn from the items outside ALL" in result.stdout
+    assert "LEAK" in (tmp_path / "compare.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "which methods"),
+        (["easy"], "did you mean 'ease'"),
+        (["ease", "--seeds", "0,x"], "is not a list of seeds"),
+        (["ease", "--set", "lamm=1"], "did you mean 'lam'"),
+        (["ease", "--set", "ease.dim=4"], "ease has no setting 'dim'"),
+        (["ease", "--set", "mf.dim=4"], "'mf' is not compared here"),
+        (["ease", "--set", "lam=-1"], "out of range"),
+        (["ease", "--data", "no-such"], "unknown data"),
+        (["ease", "--protocol", "strickt"], "did you mean 'strict'"),
+        (["ease", "--json", "no-such-folder/c.json"], "--json"),
+    ],
+)
+def test_bad_input_says_what_is_right(words: list[str], says: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert says in bad(*words, "--out", out)
+    assert not out.exists()  # nothing is left behind
+
+
+def test_default_folder_is_named_after_data_and_protocol() -> None:
+    assert comparing.default_folder("fedcia/ml100k_100", "strict") == Path("runs/compare-ml100k_100-strict")
+    assert comparing.default_folder("scale:users=10", "strict") == Path("runs/compare-scale-users-10-strict")
+
+
+def test_stored_settings_are_those_of_the_command(first: tuple[Path, Any]) -> None:
+    there = yaml.safe_load((first[0] / "local-seed1" / "settings.yaml").read_text(encoding="utf-8"))
+    assert (there["method"], there["seed"], there["rounds"]) == ("local", 1, 2)
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, fedrec.cli.compare; "
+        "print([m for m in ('torch', 'numba', 'pandas', 'scipy', 'matplotlib', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,34 @@
+"""Folding uploads into sums."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedrec.core.fold import add_rows, weighted_sum
+from fedrec.core.messages import Rows
+from fedrec.core.wire import rows_of_tables
+
+
+@given(st.integers(0, 5), st.integers(1, 6), st.booleans(), st.integers(0, 999))
+def test_rows_add_up_as_dense_tables_would(clients, items, weighted, seed):
+    draw = np.random.default_rng(seed)
+    counts = draw.integers(0, items + 1, clients)
+    ids = [np.sort(draw.choice(items, c, replace=False)) for c in counts]
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    flat = np.concatenate(ids).astype(np.int32) if clients else np.zeros(0, np.int32)
+    rows = Rows(start, flat, draw.normal(size=(len(flat), 2)).astype(np.float32), items)
+    weights = draw.random(clients) if weighted else None
+    expected = np.tensordot(np.ones(clients) if weights is None else weights, rows.dense().astype(float), axes=(0, 0))
+    for form in (rows, rows_of_tables(rows.dense())):
+        total = np.zeros((items, 2))
+        add_rows(total, form, weights)
+        np.testing.assert_allclose(total, expected, atol=1e-6)
+
+
+def test_weighted_sum_is_in_64_bits():
+    stack = np.full((3, 2), 1e8, np.float32)
+    stack[0] += 1
+    assert weighted_sum(stack).dtype == np.float64
+    np.testing.assert_allclose(weighted_sum(stack, np.array([1, 0, 2.0])), 3e8)

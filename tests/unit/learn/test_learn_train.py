@@ -1,0 +1,201 @@
+"""Law 9: the kernel and the batched engine equal one plain torch.optim loop per client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learn_reference import Plan, random_block, train_plainly
+
+from fedrec.backbones.mf import Affine, MatrixFactorisation
+from fedrec.backbones.ncf import NeuralCollaborativeFiltering
+from fedrec.core.settings import TrainingSettings
+from fedrec.errors import BadInput
+from fedrec.learn.samples import draw
+from fedrec.learn.train import train_block
+
+ENGINES = ("kernel", "torch")
+
+
+def values(rng, *shape):
+    return (rng.standard_normal(shape) * 0.3).astype(np.float32)
+
+
+def compare(block, plan, backbone, personal=False, dim=5, negatives=2, seed=0, shared_networks=False, **extra):
+    rng = np.random.default_rng(seed)
+    samples = draw(block, negatives, block.client_keys, objective=plan.objective)
+    users = values(rng, block.n_users, dim)
+    table = values(rng, *([block.n_clients] if personal else []), block.n_items, dim)
+    networks = backbone.start(block.user_keys if backbone.per_user else block.client_keys, dim)
+    if shared_networks:
+        networks = {name: array[0] for name, array in networks.items()}
+    if "bias" in networks:
+        networks["bias"] = values(rng, block.n_users)
+    before = [array.copy() for array in (users, table, *networks.values())]
+    arguments = (block, samples, users, table, plan, block.client_keys, backbone, networks)
+    found = train_block(*arguments, **extra)
+    for array, old in zip((users, table, *networks.values()), before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+    want_users, want_tables, want_networks, want_loss = train_plainly(*arguments, **extra)
+    close = {"rtol": 1e-3, "atol": 1e-4}
+    np.testing.assert_allclose(found.users, want_users, **close)
+    np.testing.assert_allclose(found.rows.dense() + table, want_tables, **close)
+    np.testing.assert_allclose(found.loss, want_loss, rtol=1e-4, atol=1e-6)
+    assert set(found.networks) == set(networks)
+    for name, change in found.networks.items():
+        np.testing.assert_allclose(change + networks[name], want_networks[name], **close)
+    return found
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    holdings=st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=3), min_size=1, max_size=5),
+    objective=st.sampled_from(["bce", "bpr"]),
+    optimizer=st.sampled_from(["adam", "sgd"]),
+    backbone=st.sampled_from([MatrixFactorisation(), Affine()]),
+    engine=st.sampled_from(ENGINES),
+    personal=st.booleans(),
+    dim=st.sampled_from([1, 5, 8, 16, 19]),
+    proximal=st.sampled_from([0.0, 0.5]),
+    batch_size=st.sampled_from([1, 4, 64]),
+    seed=st.integers(0, 1000),
+)
+def test_engines_equal_the_plain_loop(
+    holdings, objective, optimizer, backbone, engine, personal, dim, proximal, batch_size, seed
+):
+    block = random_block(seed, holdings, n_items=20)
+    plan = Plan(objective=objective, optimizer=optimizer, engine=engine, batch_size=batch_size)
+    compare(block, plan, backbone, personal, dim, seed=seed, proximal=proximal)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "holdings", [[[0]], [[1]], [[0], [7], [0]], [[5, 0, 9], [3]], [[20], [20, 4]]], ids=str
+)
+@pytest.mark.parametrize("objective", ["bce", "bpr"])
+def test_edges(engine, holdings, objective):
+    """No samples, one sample, several users, a user who has every item."""
+    found = compare(random_block(1, holdings, 20), Plan(engine=engine, objective=objective), Affine())
+    assert np.isfinite(found.users).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_long_training_with_gaps(engine):
+    """Rows wait many steps between gradients; the closed form must make up for all of them."""
+    block = random_block(3, [[60], [25]], 400)
+    compare(block, Plan(engine=engine, batch_size=3, epochs=4, lr=0.02), MatrixFactorisation(), dim=8, negatives=4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rates_of_users_and_items_differ(engine):
+    plan = Plan(engine=engine, optimizer="sgd")
+    compare(random_block(4, [[9], [12]], 30), plan, Affine(), lr_users=0.01, lr_items=3.0)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("objective", ["bce", "bpr"])
+def test_networks(optimizer, shared, objective):
+    plan = Plan(optimizer=optimizer, objective=objective, weight_decay=0.01, batch_size=16)
+    block = random_block(5, [[9], [0], [12, 3], [4]], 30)
+    compare(block, plan, NeuralCollaborativeFiltering((6, 4)), shared_networks=shared)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_threads_do_not_matter(engine):
+    block = random_block(6, [[count % 17] for count in range(40)], 30)
+    samples = draw(block, 4, block.client_keys)
+    rng = np.random.default_rng(0)
+    users, table = values(rng, 40, 16), values(rng, 30, 16)
+    one, two = (
+        train_block(
+            block, samples, users, table, Plan(engine=engine), block.client_keys, MatrixFactorisation(), threads=n
+        )
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.users, two.users)
+    np.testing.assert_array_equal(one.rows.values, two.rows.values)
+    np.testing.assert_array_equal(one.loss, two.loss)
+
+
+def test_a_block_equals_its_clients_one_by_one():
+    block = random_block(7, [[3], [15], [8, 2]], 30)
+    rng = np.random.default_rng(0)
+    users, table = values(rng, 4, 16), values(rng, 30, 16)
+    arguments = (table, Plan(), block.client_keys, MatrixFactorisation())
+    whole = train_block(block, draw(block, 4, block.client_keys), users, *arguments)
+    for c in range(3):
+        one = block.take(np.array([c]))
+        own = slice(block.user_start[c], block.user_start[c + 1])
+        samples = draw(one, 4, one.client_keys)
+        alone = train_block(one, samples, users[own], table, Plan(), one.client_keys, MatrixFactorisation())
+        np.testing.assert_array_equal(alone.users, whole.users[own])
+        np.testing.assert_array_equal(alone.rows.values, whole.rows.take(np.array([c])).values)
+
+
+def test_read_only_and_strided_inputs_are_fine():
+    block = random_block(8, [[3], [15]], 30)
+    rng = np.random.default_rng(0)
+    users, table = values(rng, 2, 4), values(rng, 2, 60, 4)[:, ::2]
+    users.flags.writeable = table.flags.writeable = False
+    samples = draw(block, 4, block.client_keys)
+    plan = (Plan(), block.client_keys, MatrixFactorisation())
+    got = train_block(block, samples, users, table, *plan)
+    same = train_block(block, samples, users.copy(), np.ascontiguousarray(table), *plan)
+    np.testing.assert_array_equal(got.rows.values, same.rows.values)
+
+
+def test_the_products_own_settings_fit():
+    block = random_block(9, [[3]], 30)
+    settings_ = TrainingSettings(dim=4, epochs=1)
+    users, table = np.zeros((1, 4), np.float32), np.ones((30, 4), np.float32)
+    samples = draw(block, settings_.negatives, block.client_keys)
+    got = train_block(block, samples, users, table, settings_, block.client_keys, MatrixFactorisation())
+    assert got.users.any()
+    assert got.loss == pytest.approx(np.log(2))
+
+
+def test_bad_input_is_one_line():
+    block = random_block(10, [[3], [4]], 30)
+    samples = draw(block, 2, block.client_keys)
+    users, table = np.zeros((2, 4), np.float32), np.ones((30, 4), np.float32)
+    rest = (block.client_keys, MatrixFactorisation())
+    with pytest.raises(BadInput, match=r"needs \[2, d\]"):
+        train_block(block, samples, users[:1], table, Plan(), *rest)
+    with pytest.raises(BadInput, match="item table"):
+        train_block(block, samples, users, table[:7], Plan(), *rest)
+    with pytest.raises(BadInput, match="objective=bpr"):
+        train_block(block, samples, users, table, Plan(objective="bpr"), *rest)
+    ncf = NeuralCollaborativeFiltering()
+    with pytest.raises(BadInput, match="engine=kernel"):
+        train_block(block, samples, users, table, Plan(engine="kernel"), block.client_keys, ncf)
+    with pytest.raises(BadInput, match="needs networks"):
+        train_block(block, samples, users, table, Plan(), block.client_keys, ncf)
+    with pytest.raises(BadInput, match="bias"):
+        train_block(block, samples, users, table, Plan(), block.client_keys, Affine())
+
+
+def test_torch_engine_needs_neither_numba_nor_pydantic():
+    here = Path(__file__).parent
+    code = (
+        "import sys; sys.modules['numba'] = sys.modules['pydantic'] = None\n"
+        f"sys.path.insert(0, {str(here)!r})\n"
+        "import numpy as np\n"
+        "from learn_reference import Plan, random_block\n"
+        "from fedrec.learn.samples import draw\n"
+        "from fedrec.learn.train import train_block\n"
+        "from fedrec.backbones.mf import MatrixFactorisation\n"
+        "block = random_block(0, [[3], [5]], 20)\n"
+        "samples = draw(block, 2, block.client_keys)\n"
+        "got = train_block(block, samples, np.ones((2, 4), 'f4'), np.ones((20, 4), 'f4'), Plan(),\n"
+        "                  block.client_keys, MatrixFactorisation())\n"
+        "assert got.rows.values.any()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,83 @@
+"""A run that is killed at any moment, and resumed, gives the uninterrupted result."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TIMES = 20
+COMMAND = ["run", "fedavg", "--rounds", "30", "--set", "dim=8", "--set", "epochs=2", "--participation", "0.5"]
+
+
+def fedrec(*arguments: str, folder: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "fedrec.cli.main", *arguments, "--quiet"]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True)
+
+
+def metrics(path: Path) -> dict:
+    found = json.loads((path / "result.json").read_text())
+    rounds = [json.loads(line) for line in (path / "rounds.jsonl").read_text().splitlines()]
+    return {"metrics": found["metrics"], "round": found["selected_round"], "curve": [r["valid"] for r in rounds]}
+
+
+@pytest.mark.slow
+def test_killed_twenty_times_at_random_moments(tmp_path):
+    assert fedrec(*COMMAND, "--out", "whole", folder=tmp_path).wait() == 0
+    expected = metrics(tmp_path / "whole")
+    draw = random.Random(7)
+    kills = 0
+    attempt = 0
+    while kills < TIMES:
+        attempt += 1
+        run = tmp_path / f"run{attempt}"
+        child = fedrec(*COMMAND, "--checkpoint-seconds", "0", "--out", str(run), folder=tmp_path)
+        for _ in range(4):  # several kills of the same run, some of them while a checkpoint is being written
+            deadline = time.monotonic() + 60
+            while not (run / "rounds.jsonl").exists() and child.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+            time.sleep(draw.random() * 0.25)
+            if child.poll() is not None:
+                break
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            kills += 1
+            child = fedrec("run", "--resume", str(run), folder=tmp_path)
+        assert child.wait() == 0
+        assert metrics(run) == expected
+        assert not list(run.glob(".*.tmp"))
+    assert kills >= TIMES
+
+
+def test_a_checkpoint_is_whole_or_not_there(tmp_path, monkeypatch):
+    """A write that dies half-way leaves the last checkpoint as it was."""
+    import numpy as np
+
+    from fedrec.core.loop import Progress
+    from fedrec.runs import folder as module
+    from fedrec.runs.folder import RunFolder
+    from fedrec.runs.settings import RunSettings
+
+    folder = RunFolder.create(tmp_path / "run", RunSettings(method="fedavg"))
+    folder.checkpoint(Progress(round=1, best_round=1, best_value=0.5), {"x": np.arange(3)})
+
+    def dies(path, write):
+        path.with_name(f".{path.name}.99.tmp").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "replace_file", dies)
+    with pytest.raises(KeyboardInterrupt):
+        folder.checkpoint(Progress(round=2, best_round=2, best_value=0.7), {"x": np.arange(4)})
+    again = RunFolder.open(tmp_path / "run")
+    restored = again.restore()
+    assert restored.round == 1
+    np.testing.assert_array_equal(restored.state["x"], np.arange(3))
+    assert not list((tmp_path / "run").glob(".*.tmp"))
