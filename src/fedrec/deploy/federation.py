@@ -34,6 +34,7 @@ from fedrec.deploy.roster import Place, Roster
 from fedrec.deploy.rules import Rules
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
+from fedrec.privacy.compressed import FORMS
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -248,7 +249,7 @@ class Federation:
         bounds = offsets(np.array(answer.counts, np.int64))
         for data, first, last in zip(answer.uploads, bounds[:-1], bounds[1:], strict=True):
             positions = ask.positions[first:last]
-            sent = wire.decode(self.method.Upload, data)
+            sent = wire.decode(self.method.Upload, data, FORMS)
             upload = self.chain.restore(sent)
             self.template.check(upload, place.users[positions])
             parts.append(Part(place.first + positions, upload, wire.payload(sent, self.form)))

@@ -108,7 +108,7 @@ class Crew:
         _signal(family, signal.SIGKILL)
         member.wait()
 
-    def stop(self, patience: float = 5.0) -> None:
+    def stop(self, patience: float = 2.0) -> None:
         """Stop every process of this federation: ask first, then insist. Safe to call twice."""
         # What a member starts is detached from it, so its descendants are found by the mark they inherit.
         _signal([m.pid for m in self.members.values() if m.poll() is None], signal.SIGTERM)

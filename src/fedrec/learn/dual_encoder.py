@@ -74,7 +74,7 @@ class _Own:
         self.each = equal_parts(users, 1)
 
         def layers(start: NDArray[np.int64], array: Float32) -> OwnLayers:
-            weights = torch.from_numpy(np.asarray(array)).reshape(-1, array.shape[-1]).to(device)
+            weights = torch.as_tensor(array).reshape(-1, array.shape[-1]).to(device)
             return OwnLayers(start, weights, plan.epochs, plan.rate)
 
         self.rows, self.bias = layers(bags.start, parts.rows), layers(self.each, parts.bias)
@@ -127,7 +127,7 @@ class _Own:
         names += {"linear": ["gate_rows"], "mlp": ["gate_rows", "gate_bias", "gate_out"], "fixed": []}[self.plan.gate]
         for name in names:
             weights, home = getattr(self, name).weights, getattr(self.parts, name)
-            if weights.device.type != "cpu" or not np.shares_memory(weights.numpy(), home):
+            if weights.data_ptr() != torch.as_tensor(home).data_ptr():
                 home[...] = weights.cpu().numpy().reshape(home.shape)
 
 

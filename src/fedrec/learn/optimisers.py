@@ -19,9 +19,10 @@ class Dense:
     """Parameters whose every entry may move at every step (users, networks)."""
 
     def __init__(self, value: Tensor, lr: float, adam: bool, weight_decay: float = 0.0) -> None:
-        self.value, self.lr, self.weight_decay = value, lr, weight_decay
-        self.first = torch.zeros_like(value) if adam else None
-        self.second = torch.zeros_like(value) if adam else None
+        # the fused step takes its tensors as plain runs of memory
+        self.value, self.lr, self.weight_decay = value.contiguous(), lr, weight_decay
+        self.first = torch.zeros_like(self.value) if adam else None
+        self.second = torch.zeros_like(self.value) if adam else None
 
     def step(self, number: int, upto: int, gradient: Tensor) -> None:
         """Step ``number`` (from 1) of the first ``upto`` entries."""

@@ -8,6 +8,7 @@ used, not at start-up.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -218,7 +219,9 @@ def mix(
     factor = torch.as_tensor(weights, device=device)
     thin = device == "cpu" and int((factor != 0).sum()) < SPARSE * factor.numel()
     if thin:
-        factor = factor.to_sparse_csr()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR")  # torch calls its support beta
+            factor = factor.to_sparse_csr()
     flat, into = tables.reshape(len(tables), -1, 1), out.reshape(len(out), -1, 1)
     # a narrow slice stays in cache while rows are picked from it
     for place, part in slices(flat, clients, device, COLUMNS // 8 if thin else COLUMNS):

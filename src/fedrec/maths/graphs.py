@@ -38,8 +38,8 @@ def neighbourhoods(similarity: Tensor, kind: Kind, neighbours: int, threshold: f
 
     ``kind="nearest"`` takes high similarity as closeness. ``kind="farthest"`` is what comes out when a cosine
     distance is taken for a similarity: the most different clients are chosen, oneself last of all.
-    With ``neighbours`` > 0 the first so many; else all above ``threshold`` times the row's mean. A client
-    without any neighbour stays by itself.
+    With ``neighbours`` > 0 the first so many; else all above ``threshold`` times the mean of the whole matrix. A
+    client without any neighbour stays by itself.
     """
     import torch
 
@@ -49,7 +49,7 @@ def neighbourhoods(similarity: Tensor, kind: Kind, neighbours: int, threshold: f
         chosen = torch.zeros_like(closeness)
         chosen.scatter_(1, closeness.topk(min(neighbours, n), dim=1).indices, 1.0)
     else:
-        chosen = (closeness > threshold * closeness.mean(1, keepdim=True)).to(closeness.dtype)
+        chosen = (closeness > threshold * closeness.mean()).to(closeness.dtype)
     alone = chosen.sum(1) == 0
     chosen.diagonal()[alone] = 1.0
     return chosen / chosen.sum(1, keepdim=True)

@@ -67,7 +67,9 @@ class FedAtt(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload])
         if not items.weight:
             return server
         epsilon = self.settings.epsilon
-        moved = {name: (server.networks[name] + epsilon * layer.mean()).astype(np.float32) for name, layer in layers.items()}
+        moved = {
+            name: (server.networks[name] + epsilon * layer.mean()).astype(np.float32) for name, layer in layers.items()
+        }
         return replace(server, items=(server.items + epsilon * items.mean()).astype(np.float32), networks=moved)
 
     def distances(self, flat: Array) -> Float64:

@@ -21,7 +21,14 @@ from fedrec.core.messages import per_client
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int64
 from fedrec.maths.clustering import Float64, kmeans
-from fedrec.methods.embedding import EmbeddingMethod, EmbeddingSettings, ItemDownload, ItemServer, UserVectors, fold_mean
+from fedrec.methods.embedding import (
+    EmbeddingMethod,
+    EmbeddingSettings,
+    ItemDownload,
+    ItemServer,
+    UserVectors,
+    fold_mean,
+)
 from fedrec.methods.profiles import ProfileUpload, centres, interacted
 
 

@@ -21,17 +21,22 @@ from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 
 @dataclass(frozen=True)
 class GraphFilter:
-    """The two filters in factored form; no ``[n_items, n_items]`` matrix is ever built."""
+    """The two filters; the linear one as a matrix for catalogues up to ``DENSE_ITEMS``, else factored."""
 
     vectors: Float32  # [n_items, k] top right singular vectors V of the normalised interactions
     item_degrees: Float32  # [n_items]
+    linear: Float32 | None = None  # [n_items, n_items] R~'R~
+
+
+DENSE_ITEMS = 8192
+"""Up to this many items ``R~'R~`` is kept as a matrix: it is far faster to score with."""
 
 
 class GfCfSettings(Settings):
     """Settings of GF-CF."""
 
     k: int = Field(64, ge=1, description="singular vectors of the ideal low-pass filter")
-    alpha: float = Field(0.3, ge=0, description="weight of the ideal low-pass filter beside the linear one")
+    alpha: float = Field(1.0, ge=0, description="weight of the ideal low-pass filter beside the linear one")
 
 
 def top_singular_vectors(interactions: Any, k: int, seed: int = 0) -> Float32:
@@ -69,16 +74,21 @@ class GfCf(Reference[GraphFilter]):
     def step(self, state: GraphFilter, data: Central, keys: Keys) -> tuple[GraphFilter, float]:
         counts = matrix(data.train, data.world.n_items, np.float64)
         k = min(self.settings.k, min(counts.shape))
-        vectors = top_singular_vectors(normalised(counts), k, seed=keys.seed)
+        smooth = normalised(counts)
+        vectors = top_singular_vectors(smooth, k, seed=keys.seed)
         degrees = np.asarray(counts.sum(0)).ravel().astype(np.float32)
-        return GraphFilter(vectors, degrees), 0.0
+        small = data.world.n_items <= DENSE_ITEMS
+        linear = np.asarray((smooth.T @ smooth).toarray(), np.float32) if small else None
+        return GraphFilter(vectors, degrees, linear), 0.0
 
     def score(self, state: GraphFilter, data: Central, users: Int64) -> Float32:
-        everyone = normalised(matrix(data.train, data.world.n_items), state.item_degrees)
         asked = matrix(data.train.take(users), data.world.n_items)
-        linear = (asked @ everyone.T) @ everyone  # sparse products; dense at the end
+        if state.linear is not None:
+            scores = np.asarray(asked @ state.linear, np.float32)
+        else:
+            everyone = normalised(matrix(data.train, data.world.n_items), state.item_degrees)
+            scores = np.asarray(((asked @ everyone.T) @ everyone).toarray(), np.float32)
         root = inverse_root(state.item_degrees).astype(np.float32)
-        scores = np.asarray(linear.toarray(), np.float32)
         if self.settings.alpha:
             smooth = (asked.multiply(root[None, :]).tocsr() @ state.vectors) @ state.vectors.T
             back = np.sqrt(state.item_degrees)

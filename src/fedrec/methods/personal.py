@@ -154,9 +154,7 @@ class Collected:
     tickets: NDArray[np.uint32]  # [n]
 
 
-def collect(
-    tables: Float32, networks: Networks, replies: Iterator[Reply[TicketUpload]]
-) -> Collected | None:
+def collect(tables: Float32, networks: Networks, replies: Iterator[Reply[TicketUpload]]) -> Collected | None:
     """Turn starting tables into trained ones, in place, as uploads come; None where nobody answered."""
     clients: list[Int64] = []
     sizes: list[Array] = []

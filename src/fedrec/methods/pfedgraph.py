@@ -8,7 +8,7 @@ FedCA's Eq. (8) with alpha != 0 and beta = 0 (section 5.2), exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -51,7 +51,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
     name = "pfedgraph"
     Settings = PFedGraphSettings
     Upload, Download = TicketUpload, PersonalDownload
-    enough = {"r": 1.0}
+    enough: ClassVar[dict[str, Any]] = {"r": 1.0}
     card = Card(
         title="pFedGraph: personal mixtures of item tables by model similarity",
         paper="Ye et al., ICML 2023; as the baseline pFedGraph of FedCA (sections 5.2 and 6.1)",
@@ -79,9 +79,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
     def sent(self, trained: Trained, tables: Any, block: Block, keys: Keys) -> TicketUpload:
         return TicketUpload(trained.rows, trained.networks, block.sizes.astype(np.int32), tickets(block, keys))
 
-    def aggregate(
-        self, server: PersonalServer, replies: Iterator[Reply[TicketUpload]], keys: Keys
-    ) -> PersonalServer:
+    def aggregate(self, server: PersonalServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> PersonalServer:
         from fedrec.maths.composite import composite_weights, mix
 
         tables = server.tables.copy()

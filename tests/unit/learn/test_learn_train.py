@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learn_reference import Plan, random_block, train_plainly
@@ -42,6 +43,7 @@ def compare(block, plan, backbone, personal=False, dim=5, negatives=2, seed=0, s
     for array, old in zip((users, table, *networks.values()), before, strict=True):
         np.testing.assert_array_equal(array, old)
 
+    extra.pop("device", None)
     want_users, want_tables, want_networks, want_loss = train_plainly(*arguments, **extra)
     close = {"rtol": 1e-3, "atol": 1e-4}
     np.testing.assert_allclose(found.users, want_users, **close)
@@ -179,6 +181,15 @@ def test_bad_input_is_one_line():
         train_block(block, samples, users, table, Plan(), block.client_keys, ncf)
     with pytest.raises(BadInput, match="bias"):
         train_block(block, samples, users, table, Plan(), block.client_keys, Affine())
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("backbone", [Affine(), NeuralCollaborativeFiltering((6, 4))])
+@pytest.mark.parametrize("objective", ["bce", "bpr"])
+def test_cuda_equals_the_plain_loop(backbone, objective):
+    plan = Plan(objective=objective, engine="torch", batch_size=4)
+    compare(random_block(5, [[9], [0], [12, 3], [4]], 30), plan, backbone, device="cuda")
 
 
 def test_torch_engine_needs_neither_numba_nor_pydantic():

@@ -1,0 +1,164 @@
+"""One step of gradient descent on both tables with gradients written out (dot-product and affine scorers).
+
+With ``G = W^T W`` and ``K = C^T V`` (both d x d) the losses of Fed3CR need no enhanced table:
+
+    rec   s = (W^T u) . c_j + u . v_j + b                                                        (Eq. 11-13)
+    L_a   cos(p^E, c^E_j) = c_j^T G p^G / (|p^E| sqrt(c_j^T G c_j)),   |p^E|^2 = p^G^T G p^G     (Eq. 15-16)
+    L_o   |C^E^T V|^2 / d = |W K|^2 / d,    dC = V (2/d G K)^T,  dV = C (2/d G K),  dW = 2/d W K K^T  (Eq. 17-18)
+
+so ``C G``, ``C^T V``, ``V (GK)^T``, ``C (GK)`` and ``C^T diag(.) C`` are the only products over whole tables.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fedrec.backbones.base import Backbone
+from fedrec.learn.transfer import MATRIX, descend_generator, generate
+from fedrec.learn.two_tables import Batch, Objective, Positives, State
+
+EPS = 1e-8
+"""Smallest norm that counts; a row of zeros has cosine 0 with everything, and no gradient from it."""
+
+
+def closed_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
+    """Change ``state`` by one step; returns each sample's recommendation loss ``[active, width]``."""
+    with torch.no_grad():
+        return _step(state, batch, positives, chosen, backbone.kernel == "affine")
+
+
+def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Gradients of L_a (Eq. 16) with respect to the two lists of cosines ``[clients, m]``."""
+    log_p = functional.log_softmax(scale * personal, 1)
+    log_q = functional.log_softmax(scale * enhanced, 1)
+    p, q = log_p.exp(), log_q.exp()
+    half = -0.5 * scale
+    at_p = half * (p * (log_q - (p * log_q).sum(1, keepdim=True)) + q - p)
+    at_q = half * (q * (log_p - (q * log_p).sum(1, keepdim=True)) + p - q)
+    return at_p, at_q
+
+
+def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
+    active, rate = batch.active, chosen.lr_items
+    shared, private = state.shared[:active], state.private[:active]  # [active, m, d]
+    n_items, dim = shared.shape[1:]
+    flat_shared, flat_private = shared.view(-1, dim), private.view(-1, dim)
+    shape = (*batch.rows.shape, dim)
+
+    # the transfer matrix (Eq. 9-10)
+    read: list[Tensor] = []
+    prototypes = chosen.transfer == "ace" or bool(chosen.beta_a)
+    to_shared = to_private = None  # gradients of the prototypes [active, 1, d]
+    if prototypes:
+        global_view, personal_view = positives.mean(shared, active), positives.mean(private, active)
+    if chosen.transfer == "ace":
+        own = {name: value[:active] for name, value in state.networks.items() if name.startswith("transfer_")}
+        matrix, read = generate(torch.cat([global_view, personal_view], 2), own)
+    elif chosen.transfer == "consensus":
+        matrix = state.networks[MATRIX][:active].clone()
+    else:
+        matrix = torch.eye(dim, device=shared.device).expand(active, dim, dim)
+    plain = chosen.transfer == "none"
+
+    # recommendation (Eq. 7, 11-13) on the rows of the mini-batch
+    people = state.users.index_select(0, batch.owner.view(-1)).view(shape)
+    seen_shared = flat_shared.index_select(0, batch.flat).view(shape)
+    seen_private = flat_private.index_select(0, batch.flat).view(shape)
+    turned = people if plain else torch.bmm(people, matrix)  # W^T u
+    logit = (turned * seen_shared).sum(-1) + (people * seen_private).sum(-1)
+    if affine:
+        logit = logit + state.networks["bias"].index_select(0, batch.owner.view(-1)).view(batch.rows.shape)
+    each = functional.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
+    slope = ((logit.sigmoid() - batch.label) * batch.weight).unsqueeze(-1)
+    fused = seen_private + (seen_shared if plain else torch.bmm(seen_shared, matrix.transpose(1, 2)))
+    to_users = (slope * fused).view(-1, dim)
+    to_matrix = None if plain else torch.bmm((slope * people).transpose(1, 2), seen_shared)
+
+    # whole tables: what is added to each, worked out before either changes
+    add_shared, add_private = None, None  # [active, m, d]
+    scale_private = None  # [active, m, 1]
+    if chosen.beta_a:
+        gram = torch.bmm(matrix.transpose(1, 2), matrix)
+        turned_shared = torch.bmm(shared, gram)  # C G
+        lengths = (turned_shared * shared).sum(2).clamp_(min=EPS**2).sqrt_()  # |c^E_j|
+        target = torch.bmm(global_view, gram)  # [active, 1, d] G p^G
+        reach = (target * global_view).sum(2).clamp_(min=EPS**2).sqrt_()  # [active, 1] |p^E|
+        enhanced = torch.bmm(shared, target.transpose(1, 2))[:, :, 0] / (lengths * reach)
+        own_lengths = private.norm(dim=2).clamp_(min=EPS)
+        own_reach = personal_view.norm(dim=2).clamp_(min=EPS)
+        personal = torch.bmm(private, personal_view.transpose(1, 2))[:, :, 0] / (own_lengths * own_reach)
+        at_private, at_shared = ranking_slopes(personal, enhanced, chosen.length_scale)
+        at_private, at_shared = chosen.beta_a * at_private, chosen.beta_a * at_shared
+        # the personal view
+        out = (at_private / own_lengths)[:, None]  # [active, 1, m]
+        pull = (at_private * personal).sum(1)[:, None, None]
+        scale_private = (at_private * personal / own_lengths**2).unsqueeze(2)
+        towards_private = (out / own_reach[:, :, None], personal_view)
+        to_private = (torch.bmm(out, private) - pull * personal_view / own_reach[:, :, None]) / own_reach[:, :, None]
+        # the enhanced view, through G
+        out = (at_shared / lengths)[:, None] / reach[:, :, None]
+        pull = (at_shared * enhanced).sum(1)[:, None, None] / reach[:, :, None] ** 2
+        bend = (at_shared * enhanced / lengths**2).unsqueeze(2)
+        carried = torch.bmm(out, shared)  # [active, 1, d]
+        to_shared = torch.bmm(carried, gram) - pull * target
+        if to_matrix is not None:
+            weighed = torch.bmm((bend * shared).transpose(1, 2), shared)  # C^T diag(.) C
+            both = torch.bmm(carried.transpose(1, 2), global_view)
+            square = torch.bmm(global_view.transpose(1, 2), global_view)
+            to_gram = both + both.transpose(1, 2) - weighed - pull * square
+            to_matrix = to_matrix + torch.bmm(matrix, to_gram)
+        towards_shared = (out, target)
+        add_shared = turned_shared.mul_(bend).neg_()
+    if chosen.beta_o:
+        cross = torch.bmm(shared.transpose(1, 2), private)  # K
+        mapped = torch.bmm(matrix, cross)
+        back = (2 * chosen.beta_o / dim) * torch.bmm(matrix.transpose(1, 2), mapped)  # 2/d G K
+        add_private = torch.bmm(shared, back)
+        if add_shared is None:
+            add_shared = torch.bmm(private, back.transpose(1, 2))
+        else:
+            add_shared.baddbmm_(private, back.transpose(1, 2))
+        if to_matrix is not None:
+            step = torch.bmm(mapped, cross.transpose(1, 2))
+            to_matrix = to_matrix + (2 * chosen.beta_o / dim) * step
+    apart = None
+    if chosen.lambda_ or chosen.mu:
+        size = float(n_items * dim)
+        apart = (private - shared).mul_(2 * chosen.lambda_ / size) if chosen.lambda_ else None
+        if chosen.mu:
+            signs = shared.sign().mul_(chosen.mu / size)
+            add_shared = signs if add_shared is None else add_shared.add_(signs)
+
+    # what made W makes its step, and gives the prototypes their gradient
+    if chosen.transfer == "ace" and to_matrix is not None:
+        inputs = descend_generator(to_matrix, read, state.networks, active, chosen.lr_transfer)
+        to_shared = inputs[:, :, :dim] if to_shared is None else to_shared + inputs[:, :, :dim]
+        to_private = inputs[:, :, dim:] if to_private is None else to_private + inputs[:, :, dim:]
+    elif chosen.transfer == "consensus" and to_matrix is not None:
+        state.networks[MATRIX][:active].sub_(to_matrix, alpha=chosen.lr_transfer)
+
+    # both tables
+    if add_shared is not None:
+        shared.sub_(add_shared, alpha=rate)
+    if scale_private is not None:
+        private.mul_(1 + rate * scale_private)
+    if add_private is not None:
+        private.sub_(add_private, alpha=rate)
+    if apart is not None:
+        private.add_(apart, alpha=rate)
+        shared.sub_(apart, alpha=rate)
+    if chosen.beta_a:
+        private.baddbmm_(towards_private[0].transpose(1, 2), towards_private[1], alpha=-rate)
+        shared.baddbmm_(towards_shared[0].transpose(1, 2), towards_shared[1], alpha=-rate)
+    flat_private.index_add_(0, batch.flat, (slope * people).view(-1, dim), alpha=-rate)
+    flat_shared.index_add_(0, batch.flat, (slope * turned).view(-1, dim), alpha=-rate)
+    if to_shared is not None and to_private is not None:
+        where = positives.flat[:active].reshape(-1)
+        flat_shared.index_add_(0, where, positives.spread(to_shared, active), alpha=-rate)
+        flat_private.index_add_(0, where, positives.spread(to_private, active), alpha=-rate)
+    state.users.index_add_(0, batch.owner.view(-1), to_users, alpha=-chosen.lr)
+    if affine:
+        state.networks["bias"].index_add_(0, batch.owner.view(-1), slope.view(-1), alpha=-chosen.lr)
+    return each

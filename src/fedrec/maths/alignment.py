@@ -1,0 +1,68 @@
+"""Bringing a client's item table near to a global similarity (FedCIA Eq. 6), in two ways.
+
+``E E' = C`` fixes E up to a rotation. The best table of width d is ``V_d L_d^1/2 R`` with the top eigenpairs of C
+and any rotation R; the one nearest to the client's own table has the Procrustes rotation, so the user vectors
+that were learnt with the old table keep their meaning. The published way is gradient steps from the old table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedrec.core.messages import Float32
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def rotation(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
+    """The orthogonal R ``[d, d]`` with the smallest ``|factors R - table|`` (orthogonal Procrustes)."""
+    import torch
+
+    left, right = torch.from_numpy(np.ascontiguousarray(factors)), torch.from_numpy(np.ascontiguousarray(table))
+    cross = left.to(device).mT @ right.to(device)
+    inner, _, outer = torch.linalg.svd(cross)
+    return (inner @ outer).cpu().numpy()
+
+
+def closed_form(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
+    """``V_d L_d^1/2 R`` ``[m, d]``; ``factors`` ``[m, >= d]``, its leading columns are taken."""
+    own = factors[:, : table.shape[1]]
+    return own @ rotation(own, table, device)
+
+
+def gradient_steps(
+    table: Float32, left: Float32, right: Float32 | None, steps: int, rate: float, device: str = "cpu"
+) -> Float32:
+    """SGD on ``|E E' - C|_F`` (not squared, as the public code), from the client's table ``[m, d]``.
+
+    C is ``left`` itself ``[m, m]``, or ``left right'`` where ``right`` is given. The gradient
+    ``2 (E E' - C) E / |E E' - C|`` needs ``C E`` and ``E'E`` only: the norm follows from
+    ``|E'E|^2 - 2 tr(E'CE) + |C|^2``.
+    """
+    import torch
+
+    here = torch.from_numpy(np.ascontiguousarray(table)).to(device)
+    first = torch.from_numpy(np.ascontiguousarray(left)).to(device)
+    second = None if right is None else torch.from_numpy(np.ascontiguousarray(right)).to(device)
+    size = _square(first, second)
+    for _ in range(steps):
+        moved = first @ here if second is None else first @ (second.mT @ here)  # C E
+        gram = here.mT @ here
+        square = _sum(gram, gram) - 2.0 * _sum(here, moved) + size
+        distance = max(square, 1e-12 * size, 1e-30) ** 0.5  # the difference of large numbers may dip below zero
+        here = here - (2.0 * rate / distance) * (here @ gram - moved)
+    return here.cpu().numpy()
+
+
+def _sum(one: Tensor, other: Tensor) -> float:
+    return float((one.double() * other.double()).sum())
+
+
+def _square(left: Tensor, right: Tensor | None) -> float:
+    """``|C|_F^2``."""
+    if right is None:
+        return _sum(left, left)
+    return _sum(left.mT @ left, right.mT @ right)

@@ -1,0 +1,357 @@
+"""Two views of every item: what Fed3CR, FedRAP and the methods that Fed3CR is plugged into share.
+
+A client keeps a private item table V beside its copy C of the shared one (the consensus). Three pieces can be
+switched on and off, on top of any score function (Fed3CR section V-E, Figure 8):
+
+* adaptive consensus enhancement: ``C^E = W C`` with W made for the client from its prototypes (Eq. 9-12);
+* consistency: both views rank items alike (Eq. 15-16);
+* complementarity: the two views are orthogonal (Eq. 17-18).
+
+The losses and their gradients are in :mod:`fedrec.learn.two_tables`; here are state, exchange and scoring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec import keyed
+from fedrec.backbones import find as find_backbone
+from fedrec.backbones.tables import ItemTable
+from fedrec.core import disk_array, messages
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
+from fedrec.core.method import Keys, Method, Reply, Update
+from fedrec.core.settings import TrainingSettings
+from fedrec.data.ragged import Int32, Int64, segments
+from fedrec.learn.samples import draw
+from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+
+if TYPE_CHECKING:
+    from fedrec.learn.two_tables import Objective
+
+MATRIX = "transfer_matrix"
+
+
+class TwoViewSettings(TrainingSettings):
+    """Settings of methods with a shared and a private item table."""
+
+    dim: int = Field(32, ge=1, description="embedding dimension d (section V-A4)")
+    epochs: int = Field(10, ge=1, description="local epochs a round (E, section V-A4)")
+    batch_size: int = Field(2048, ge=1, description="mini-batch size (section V-A4)")
+    lr: float = Field(0.1, gt=0, description="rate of user vectors and score functions")
+    lr_items: float = Field(0.1, ge=0, description="rate of both item tables")
+    lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
+    decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
+    reduction: Literal["sum", "mean"] = Field(
+        "sum", description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code, with rates in the hundreds)"
+    )
+    optimizer: Literal["sgd"] = Field("sgd", description="plain gradient descent (section V-A4)")
+    objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")
+    engine: Literal["auto", "torch"] = Field(
+        "auto", description="gradients written out where they are (auto), or torch's own (torch)"
+    )
+    init: Literal["positive", "uniform", "normal"] = Field(
+        "normal", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
+    )
+    init_scale: float = Field(0.1, gt=0, description="scale of fresh user vectors and of the fresh shared table")
+    private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
+    transfer: Literal["none", "consensus", "unified", "ace"] = Field(
+        "none",
+        description="how the consensus is enhanced: not at all, by a learnt matrix (Figure 5a), by one matrix for "
+        "both views (Figure 5b), or by ACE (Eq. 9-12)",
+    )
+    layers: int = Field(3, ge=2, le=4, description="layers of the transfer-matrix generator F (2, 3 or 4)")
+    length_scale: float = Field(10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)")
+    beta_a: float = Field(0.0, ge=0, description="weight of consistency (Eq. 19)")
+    beta_o: float = Field(0.0, ge=0, description="weight of complementarity (Eq. 19)")
+    consistency: Literal["ranking", "ranking-printed", "similarity", "contrast"] = Field(
+        "ranking",
+        description="L_a with a softmax, L_a with Eq. 15 as printed, or the alternatives of Figure 4a (L_s, L_c)",
+    )
+    complementarity: Literal["orthogonal", "l2", "mutual-information"] = Field(
+        "orthogonal", description="L_o, or the alternatives of Figure 4b (L_2, L_m)"
+    )
+    private_budget_mb: int = Field(
+        4096, ge=0, description="memory for private tables; beyond it they live on disk (memory-mapped)"
+    )
+    private_dir: str | None = Field(None, description="where that is [the system's temporary folder]")
+
+
+@dataclass(frozen=True)
+class TwoViewPrivate(messages.Private):
+    """User vectors (weights of an affine scorer), its biases, and V; never leave."""
+
+    users: Float32 = per_user()  # [users, d]
+    bias: Float32 = per_user()  # [users]
+    tables: Float32 = per_client()  # [clients, n_items, d]
+
+
+@dataclass(frozen=True)
+class LocalViews(messages.Download):
+    """What a client holds right after training: its own C, W's generator and score layers."""
+
+    items: Float32 = shared()  # [n_items, d]
+    changes: Rows | None = per_client()
+    networks: dict[str, Array] = per_client()  # [clients, ...]
+
+
+class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
+    """Local training of both tables; C and the networks are averaged (Algorithm 1 of Fed3CR)."""
+
+    Settings = TwoViewSettings
+    Private, Upload, Download = TwoViewPrivate, ItemUpload, ItemDownload
+    scorer: ClassVar[str] = "mf"
+
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        super().__init__(settings, device)
+        self.backbone = find_backbone(self.scorer_name())
+
+    def scorer_name(self) -> str:
+        """The backbone that scores fused items."""
+        return self.scorer
+
+    def extra(self, number: int) -> dict[str, float]:
+        """Further terms of the objective in round ``number``."""
+        return {}
+
+    def objective(self, number: int) -> Objective:
+        """The local objective of round ``number`` (1, 2, ...), with that round's rates."""
+        from fedrec.learn.two_tables import Objective
+
+        chosen = self.settings
+        slower = chosen.decay ** (max(number, 1) - 1)
+        return Objective(
+            transfer=chosen.transfer,
+            length_scale=chosen.length_scale,
+            beta_a=chosen.beta_a,
+            beta_o=chosen.beta_o,
+            consistency=chosen.consistency,
+            complementarity=chosen.complementarity,
+            reduction=chosen.reduction,
+            lr=chosen.lr * slower,
+            lr_items=chosen.lr_items * slower,
+            lr_transfer=chosen.lr_transfer * slower,
+            epochs=chosen.epochs,
+            batch_size=chosen.batch_size,
+            **self.extra(number),
+        )
+
+    def start_server(self, world: World, keys: Keys) -> ItemServer:
+        chosen = self.settings
+        networks: dict[str, Array] = {}
+        if self.backbone.kernel is None:
+            one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
+            networks = {name: values[0] for name, values in self.backbone.start(one, chosen.dim).items()}
+        if chosen.transfer == "ace":
+            from fedrec.learn.transfer import start_generator
+
+            networks |= start_generator(keyed.stream(keys.seed, "transfer"), chosen.dim, chosen.layers)
+        elif chosen.transfer != "none":
+            networks[MATRIX] = np.eye(chosen.dim, dtype=np.float32)
+        return ItemServer(fresh_table(world, keys, chosen, "items", chosen.init_scale), networks)
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
+        chosen = self.settings
+        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
+        users = fresh(keys.users(block, "users"), chosen.dim, start)
+        # every client starts from the same private table: what differs later is what it learnt itself
+        table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
+        budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
+        tables = disk_array.zeros((block.n_clients, *table.shape), budget)
+        tables[:] = table
+        return TwoViewPrivate(users, np.zeros(block.n_users, np.float32), tables)
+
+    def download(self, server: ItemServer, clients: Int64) -> ItemDownload:
+        return ItemDownload(server.items, server.networks)
+
+    def local_update(
+        self, private: TwoViewPrivate, download: Any, block: Block, keys: Keys
+    ) -> Update[TwoViewPrivate, ItemUpload, Any]:
+        from fedrec.learn.two_tables import train_two_tables
+
+        chosen, affine = self.settings, self.backbone.kernel == "affine"
+        samples = draw(block, chosen.negatives, keys.clients(block, "negatives"))
+        own = {"bias": private.bias} if affine else {}
+        trained = train_two_tables(
+            block, samples, private.users, download.items, private.tables, {**download.networks, **own},
+            self.backbone, self.objective(keys.round), keys.clients(block, "batches"),
+            engine=chosen.engine, device=self.device,
+        )  # fmt: skip
+        bias = private.bias + trained.networks.pop("bias") if affine else private.bias
+        rows = whole_tables(trained.shared)
+        networks = {name: download.networks[name][None] + change for name, change in trained.networks.items()}
+        local = LocalViews(download.items, rows, networks)
+        kept = TwoViewPrivate(trained.users, bias, private.tables)
+        return Update(kept, ItemUpload(rows, trained.networks), trained.loss, local)
+
+    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
+        """Means of C (Eq. 8) and of the networks, in 64 bits."""
+        items = np.zeros(server.items.shape, np.float64)
+        networks = {name: np.zeros(array.shape, np.float64) for name, array in server.networks.items()}
+        count = 0
+        for reply in replies:
+            changes = reply.upload.rows
+            items += changes.values.reshape(changes.n_clients, *items.shape).sum(0, dtype=np.float64)
+            for name, change in reply.upload.networks.items():
+                networks[name] += change.sum(0, dtype=np.float64)
+            count += len(reply.clients)
+        if not count:
+            return server
+        return replace(
+            server,
+            items=(server.items + items / count).astype(np.float32),
+            networks={
+                name: (server.networks[name] + total / count).astype(np.float32)
+                for name, total in networks.items()
+            },
+        )
+
+    def score(
+        self, private: TwoViewPrivate, download: Any, block: Block, items: Int32 | None = None
+    ) -> Float32:
+        owners = block.client_of_user
+        matrices = self.matrices(private, download, block)
+        changes: Rows | None = getattr(download, "changes", None)
+        if self.backbone.kernel is None or self.settings.transfer == "unified":
+            scores = self._fused_scores(private, download, block, changes, matrices)
+        else:
+            turned = private.users
+            if matrices is not None:  # u . (W c) = (W^T u) . c
+                turned = np.einsum("ud,udk->uk", private.users, matrices[owners]).astype(np.float32)
+            scores = enlarged(download.items, changes, turned, owners)
+            for user, client in enumerate(owners):
+                scores[user] += private.tables[client] @ private.users[user]
+            scores += private.bias[:, None]
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def matrices(self, private: TwoViewPrivate, download: Any, block: Block) -> Float32 | None:
+        """W of every client ``[clients, d, d]`` (Eq. 9-10), None where it is the identity."""
+        if self.settings.transfer == "none":
+            return None
+        networks, clients = download.networks, block.n_clients
+        if self.settings.transfer != "ace":
+            matrix = networks[MATRIX]
+            return np.asarray(np.broadcast_to(matrix, (clients, *matrix.shape[-2:])))
+        import torch
+
+        from fedrec.learn.transfer import generate
+
+        changes: Rows | None = getattr(download, "changes", None)
+        views = [
+            prototypes(block, download.items, None if changes is None else table_of(changes)),
+            prototypes(block, None, private.tables),
+        ]
+        inputs = torch.from_numpy(np.concatenate(views, 1)[:, None])
+        layers = {n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in networks.items() if n.startswith("transfer_")}
+        with torch.no_grad():
+            return np.asarray(generate(inputs, layers)[0].numpy())
+
+    def _fused_scores(
+        self, private: TwoViewPrivate, download: Any, block: Block, changes: Rows | None, matrices: Float32 | None
+    ) -> Float32:
+        """Scores through each client's fused table, for scorers that are not linear in the item."""
+        result = np.empty((block.n_users, block.n_items), np.float32)
+        layers = {name: array for name, array in download.networks.items() if not name.startswith("transfer_")}
+        stacked = changes is not None
+        for client in range(block.n_clients):
+            fused = self.fused(private, download, changes, matrices, client)
+            own = slice(block.user_start[client], block.user_start[client + 1])
+            mine = {name: array[client] if stacked else array for name, array in layers.items()}
+            if self.backbone.kernel == "affine":
+                mine["bias"] = private.bias[own]
+            zeros = np.zeros(own.stop - own.start, np.int64)
+            result[own] = self.backbone.scores(private.users[own], fused, mine or None, zeros)
+        return result
+
+    def fused(
+        self, private: TwoViewPrivate, download: Any, changes: Rows | None, matrices: Float32 | None, client: int
+    ) -> Float32:
+        """One client's fused table V^F ``[n_items, d]`` (Eq. 12)."""
+        consensus, personal = self.both_views(private, download, changes, matrices, client)
+        return consensus + personal
+
+    def both_views(
+        self, private: TwoViewPrivate, download: Any, changes: Rows | None, matrices: Float32 | None, client: int
+    ) -> tuple[Float32, Float32]:
+        """One client's enhanced consensus C^E and personal table V, ``[n_items, d]`` each."""
+        consensus = download.items if changes is None else download.items + table_of(changes)[client]
+        personal = private.tables[client]
+        if matrices is not None:
+            consensus = consensus @ matrices[client].T
+            if self.settings.transfer == "unified":
+                personal = personal @ matrices[client].T
+        return consensus, personal
+
+    def client_bytes(self, world: World) -> int:
+        from fedrec.learn.transfer import generator_sizes
+
+        dim = self.settings.dim
+        table = 4 * world.n_items * dim
+        made = 0
+        if self.settings.transfer == "ace":
+            made = 4 * sum((a + 1) * b for a, b in generator_sizes(dim, self.settings.layers))
+        return 3 * table + 3 * made + 16 * world.n_items
+
+
+def fresh_table(world: World, keys: Keys, chosen: Any, purpose: str, scale: float) -> Float32:
+    """A fresh item table ``[n_items, d]``; zeros for a scale of 0."""
+    if not scale:
+        return np.zeros((world.n_items, chosen.dim), np.float32)
+    base = keyed.stream(keys.seed, keys.round, purpose)
+    start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=scale)
+    return fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start)
+
+
+def whole_tables(tables: Float32) -> Rows:
+    """Whole tables ``[clients, n_items, d]`` as changed rows; a view."""
+    clients, n_items, dim = tables.shape
+    start = np.arange(clients + 1, dtype=np.int64) * n_items
+    ids = np.tile(np.arange(n_items, dtype=np.int32), clients)
+    return Rows(start, ids, tables.reshape(-1, dim), n_items)
+
+
+def table_of(rows: Rows) -> Float32:
+    """The way back from :func:`whole_tables`; a view."""
+    return rows.values.reshape(rows.n_clients, rows.n_items, -1)
+
+
+def prototypes(block: Block, common: Float32 | None, tables: Float32 | None) -> Float32:
+    """Mean vectors of the interacted items of each client ``[clients, d]`` (Eq. 10).
+
+    The table is ``common`` ``[n_items, d]``, ``tables`` ``[clients, n_items, d]``, or their sum.
+    """
+    start = block.train.start[block.user_start]
+    dim = (common if common is not None else tables).shape[-1]  # type: ignore[union-attr]
+    found = np.zeros((block.n_clients, dim), np.float32)
+    for client in range(block.n_clients):
+        ids = block.train.values[start[client] : start[client + 1]]
+        if not len(ids):
+            continue
+        if common is not None:
+            found[client] += common[ids].mean(0)
+        if tables is not None:
+            found[client] += tables[client][ids].mean(0)
+    return found
+
+
+def enlarged(items: Float32, changes: Rows | None, users: Float32, owners: Int64) -> Float32:
+    """``u . c`` for every user and item, with each client's own changes on top: ``[users, n_items]``."""
+    if changes is None:
+        return users @ items.T
+    if len(changes.ids) != changes.n_clients * changes.n_items:
+        return ItemTable(items, changes).scores(users, owners)
+    scores = users @ items.T
+    tables = table_of(changes)
+    for user, client in enumerate(owners):
+        scores[user] += tables[client] @ users[user]
+    return np.asarray(scores)
+
+
+def positives_of(block: Block, clients: Int64) -> Int64:
+    """Interacted items of some clients, client after client."""
+    return np.asarray(block.train.values[segments(block.train.start[block.user_start], clients)])
