@@ -122,9 +122,7 @@ class Comparison:
         return self.naive / self.kernel
 
 
-def compare(
-    block: Block, settings: TrainingSettings, clients: int = 60, seed: int = 0, repeats: int = 3
-) -> Comparison:
+def compare(block: Block, settings: TrainingSettings, clients: int = 60, seed: int = 0, repeats: int = 3) -> Comparison:
     """Time the naive loop, the kernel and the batched engine on one block of one-user clients.
 
     Drawing samples is in the product's seconds and not in the naive loop's.

@@ -78,7 +78,7 @@ def test_they_agree_under_every_kind_of_setting(more: dict[str, Any], tmp_path: 
     found, wanted = records_of(runtime, plan, progress), in_process(settings)
     same(found, wanted)
     for one, other in zip(found, wanted, strict=True):
-        assert one.bytes == pytest.approx(other.bytes)
+        assert one.bytes == pytest.approx(other.bytes, rel=0.01)  # compressed forms: some bytes a block
         assert one.missing == other.missing
 
 
@@ -198,7 +198,7 @@ def test_a_server_that_restarts_goes_on_from_its_last_round(method: str, at: int
 def test_too_few_nodes_stop_the_run_with_a_reason(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = federation(tmp_path, settings_of("fedavg"), 4, rules(least=0.75, attempts=2))
     exchange.gone = {"node0", "node3"}
-    with pytest.raises(TooFewNodes, match="2 of 4 nodes.*node0: not connected.*node3"):
+    with pytest.raises(TooFewNodes, match=r"2 of 4 nodes.*node0: not connected.*node3"):
         records_of(runtime, plan, progress)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedrec.errors import unknown
 
-NAMES = ("mf", "ncf", "affine")
+NAMES = ("mf", "ncf", "affine", "sasrec")
 
 
 def find(name: str) -> Any:
@@ -19,4 +19,8 @@ def find(name: str) -> Any:
         from fedrec.backbones.ncf import NeuralCollaborativeFiltering
 
         return NeuralCollaborativeFiltering()
+    if name == "sasrec":
+        from fedrec.backbones.sasrec import SasRec
+
+        return SasRec()
     raise unknown("backbone", name, NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,7 +32,7 @@ class NeuralCollaborativeFiltering(Backbone):
     def sizes(self, dim: int) -> list[tuple[int, int]]:
         """Inputs and outputs of each layer."""
         widths = [2 * dim, *self.hidden, 1]
-        return list(zip(widths[:-1], widths[1:], strict=True))
+        return list(itertools.pairwise(widths))
 
     def start(self, keys: U64, dim: int) -> dict[str, Array]:
         """Uniform in ``+-1 / sqrt(inputs)``, as torch's linear layers start."""

@@ -80,9 +80,7 @@ class ItemTable:
             first = last
         return found
 
-    def _any(
-        self, users: Float32, owners: Int64, backbone: Backbone, networks: Mapping[str, Array]
-    ) -> Float32:
+    def _any(self, users: Float32, owners: Int64, backbone: Backbone, networks: Mapping[str, Array]) -> Float32:
         if self.rows is None:
             return backbone.scores(users, self.base, networks, owners)
         shared = {name: array.ndim for name, array in networks.items()}

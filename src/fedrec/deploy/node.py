@@ -67,7 +67,9 @@ class Node:
                 return given
             answer = self._work(ask)
             self.store.keep_answer(digest, answer)
-            self.store.prune({ask.base, ask.train}, {ask.selected, ask.judge, ask.train if ask.local else 0})
+            # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
+            earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
+            self.store.prune({earlier, ask.base, ask.train}, {ask.selected, ask.judge, ask.train if ask.local else 0})
             return answer
 
     def settle(self, word: Settle) -> None:

@@ -3,7 +3,7 @@
     job.json               settings and catalogue, as the server said when they met
     share.safetensors      the node's data under the protocol
     names.json             ids of its users, for recommendations
-    state-R.safetensors    private state after round R (the last two rounds that matter)
+    state-R.safetensors    private state after round R: the last round the server took, the one before, the newest
     answer.safetensors     the last answer: a repeated message is answered with it, not worked on twice
     judged-R.safetensors   private state when round R was judged, and
     judged-R.download      the download it was judged with: together the model of round R
@@ -117,6 +117,10 @@ class NodeStore:
             valid=MetricSums.from_dict(plain["valid"]),
             test=MetricSums.from_dict(plain["test"]),
         )
+
+    def states(self) -> list[int]:
+        """Rounds of which private state is here."""
+        return [int(found[1]) for f in self.path.iterdir() if (found := re.fullmatch(r"state-(\d+)\..*", f.name))]
 
     def prune(self, states: set[int], judged: set[int]) -> None:
         """Remove states and judged models of other rounds."""

@@ -50,7 +50,6 @@ class _Job:
     samples: Samples
     counts: Int64
     rows_start: Int64
-    rows_ids: NDArray[np.int32]
     users: Float32
     table: Float32
     settings: LocalSettings
@@ -63,7 +62,10 @@ class _Job:
     lr_users: float
     lr_items: float
     users_out: Float32
-    changes: Float32
+    there: Tensor | None  # a shared table, on the device
+    rows_first: Tensor  # rows_start and rows_ids, on the device
+    rows_items: Tensor
+    changes: Tensor  # [rows, d] on the device
     networks_out: dict[str, Float32]
     loss: NDArray[np.float64]
 
@@ -91,10 +93,13 @@ def train_batched(
     start, rows_start, rows_ids = _host(samples.start), _host(samples.rows_start), _host(samples.rows_ids)
     counts = np.diff(start)
     job = _Job(
-        block, samples, counts, rows_start, rows_ids, users, table, settings, keys, backbone, networks, shared,
+        block, samples, counts, rows_start, users, table, settings, keys, backbone, networks, shared,
         device, proximal, lr_users, lr_items,
         users_out=np.array(users, np.float32),
-        changes=np.zeros((len(rows_ids), dim), np.float32),
+        there=torch.from_numpy(np.array(table, np.float32)).to(device) if table.ndim == 2 else None,
+        rows_first=torch.as_tensor(samples.rows_start).to(device),
+        rows_items=torch.as_tensor(samples.rows_ids).to(device),
+        changes=torch.zeros((len(rows_ids), dim), device=device),
         networks_out={
             name: np.zeros((block.n_clients, *array.shape) if name in shared else array.shape, np.float32)
             for name, array in networks.items()
@@ -116,10 +121,17 @@ def train_batched(
             _train_chunk(job, clients)
     return Trained(
         users=job.users_out,
-        rows=Rows(rows_start, rows_ids, job.changes, block.n_items),
+        rows=Rows(rows_start, rows_ids, _returned(job.changes), block.n_items),
         loss=job.loss,
         networks=dict(job.networks_out),
     )
+
+
+def _returned(tensor: Tensor) -> Float32:
+    """A large result as a numpy array, through page-locked memory where it comes from another device."""
+    if tensor.device.type == "cuda":
+        return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor).numpy()
+    return tensor.cpu().numpy()
 
 
 def _host(array: object) -> NDArray:
@@ -168,7 +180,8 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
     adam = settings.optimizer == "adam"
 
     ordered = _Ordered.build(job, clients, counts, users_at, rows_at, single)
-    items = _rows(job, clients, adam, int(steps[0]))
+    start, where = _rows_start(job, clients)
+    items = _rows(job, clients, start, adam, int(steps[0]))
     people = Dense(torch.from_numpy(job.users[users].astype(np.float32)).to(device), job.lr_users, adam)
     networks = {name: _network(job, name, clients, users, adam) for name in job.networks}
     n, nb = torch.from_numpy(counts).to(device), torch.from_numpy(batches).to(device)
@@ -181,13 +194,16 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         active = int(np.searchsorted(-steps, -k))  # clients that make more than k steps
         upto = int(users_at[active])
         which = k % batches[:active]
-        width = int(np.minimum(batch, counts[:active] - which * batch).max())
+        lengths = np.minimum(batch, counts[:active] - which * batch)
+        width = int(lengths.max())
         epoch = k // nb[:active]
         begin = (k % nb[:active]) * batch
         length = (n[:active] - begin).clamp_(max=batch)
         inside = along[:width] < length[:, None]  # [active, width]
         index = (base[:active] + epoch * n[:active] + begin)[:, None] + along[:width]
-        index = torch.where(inside, index, ordered.total).view(-1)
+        if int(lengths.min()) < width:
+            index = torch.where(inside, index, ordered.total)
+        index = index.view(-1)
         weight = inside / length[:, None]
 
         rows = ordered.rows(index)
@@ -224,11 +240,11 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
             for (name, layer), gradient in zip(networks.items(), gradients[2:], strict=True):
                 if gradient is not None:
                     layer.step(k + 1, upto if name in per_user else active, gradient)
-            losses[:active] += (each.detach() * inside).sum(1) * (epoch == epochs - 1)
+            if (k // batches[:active]).max() == epochs - 1:
+                losses[:active] += (each.detach() * inside).sum(1) * (epoch == epochs - 1)
 
     row_steps = torch.from_numpy(np.repeat(steps, np.diff(rows_at))).to(device)
-    where = segments(job.rows_start, clients)
-    job.changes[where] = (items.finish(row_steps) - items_start(job, clients)).cpu().numpy()
+    job.changes.index_copy_(0, where, items.finish(row_steps) - start)
     job.users_out[users] = people.value.cpu().numpy()
     job.loss[clients] = losses.double().cpu().numpy() / counts
     for name, layer in networks.items():
@@ -237,18 +253,22 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         job.networks_out[name][at] = layer.value.cpu().numpy() - before
 
 
-def items_start(job: _Job, clients: Int64) -> Tensor:
-    """Downloaded values of the clients' compact rows ``[rows, d]``."""
-    ids = job.rows_ids[segments(job.rows_start, clients)]
-    if job.table.ndim == 2:
-        values = job.table[ids]
-    else:
-        values = job.table[np.repeat(clients, np.diff(job.rows_start)[clients]), ids]
-    return torch.from_numpy(np.ascontiguousarray(values, np.float32)).to(job.device)
+def _rows_start(job: _Job, clients: Int64) -> tuple[Tensor, Tensor]:
+    """Downloaded values ``[rows, d]`` of the clients' compact rows, and where these rows lie in the block."""
+    chosen = torch.from_numpy(clients).to(job.device)
+    counts = job.rows_first.diff()[chosen]
+    total = int(np.diff(job.rows_start)[clients].sum())
+    first = job.rows_first[chosen] - (counts.cumsum(0) - counts)
+    where = torch.arange(total, device=job.device) + torch.repeat_interleave(first, counts, output_size=total)
+    ids = job.rows_items.index_select(0, where)
+    if job.there is not None:
+        return job.there.index_select(0, ids), where
+    owner = np.repeat(clients, np.diff(job.rows_start)[clients])
+    values = np.ascontiguousarray(job.table[owner, ids.cpu().numpy()], np.float32)
+    return torch.from_numpy(values).to(job.device), where
 
 
-def _rows(job: _Job, clients: Int64, adam: bool, steps: int) -> RowOptimiser:
-    start = items_start(job, clients)
+def _rows(job: _Job, clients: Int64, start: Tensor, adam: bool, steps: int) -> RowOptimiser:
     value = torch.cat([start, start.new_zeros(1, start.shape[1])])  # the last row is padding
     visits = float(np.minimum(job.settings.batch_size, job.counts[clients]).sum())
     if job.proximal > 0 or (adam and len(start) < DENSE_BELOW * visits):
@@ -284,9 +304,7 @@ class _Ordered:
         return row if self.negative is None else torch.cat([row, self.negative.index_select(0, index)])
 
     @staticmethod
-    def build(
-        job: _Job, clients: Int64, counts: Int64, users_at: Int64, rows_at: Int64, single: bool
-    ) -> _Ordered:
+    def build(job: _Job, clients: Int64, counts: Int64, users_at: Int64, rows_at: Int64, single: bool) -> _Ordered:
         device, epochs = job.device, job.settings.epochs
         total = int(counts.sum()) * epochs
         local = orders(counts, from_words(job.keys[clients], device), epochs)

@@ -61,8 +61,12 @@ class PrivateParts:
 class Factors:
     """What is left of a chunk's local work beside private parts: all that the gradients are made of."""
 
-    arrays: dict[str, Float32]  # ACTIVATIONS and DELTAS, [users, epochs, width]
-    loss: NDArray[np.float64]  # [users] of the last epoch
+    arrays: Tensors  # ACTIVATIONS and DELTAS, [users, epochs, width]
+    loss: torch.Tensor  # [users] of the last epoch
+
+    def at_home(self) -> dict[str, Float32]:
+        """The factors as numpy arrays."""
+        return {name: array.cpu().numpy() for name, array in self.arrays.items()}
 
 
 class _Own:
@@ -262,7 +266,7 @@ def train_chunk(
         own.write_back()
     arrays = {name: layer.inputs[:, :, :-1] for name, layer in zip(ACTIVATIONS, deep, strict=True)}
     arrays |= {name: layer.deltas for name, layer in zip(DELTAS, [items, *deep], strict=True)}
-    return Factors({n: a.cpu().numpy() for n, a in arrays.items()}, loss.double().cpu().numpy())
+    return Factors(arrays, loss.double())
 
 
 _DEEP = ("encoder_mid", "encoder_out", "decoder_in", "decoder_mid", "decoder_out")

@@ -3,6 +3,9 @@
 A client's compact rows, moments and gradients live in one thread's scratch, padded to whole vectors.
 Rows that are in no mini-batch of a step are not visited: Adam's moves at such steps are made up in one go
 when the row is next needed (:mod:`fedrec.learn.adam`), so the cost is linear in samples, not rows x steps.
+
+numba keeps the compiled kernel beside this file and looks at this file's time alone: after a change in
+``vectors.py``, ``adam.py`` or ``random_kernel.py``, touch this one.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ class Objective:
     """W: identity, a matrix of its own, the same for both views, or made from prototypes (Eq. 9)."""
     length_scale: float = 10.0
     """alpha: cosines are multiplied by it before the softmax of Eq. 15."""
+    norm_floor: float = 0.1
+    """Length below which a vector counts as this long in cosines."""
     beta_a: float = 0.0
     """Weight of consistency (Eq. 19)."""
     beta_o: float = 0.0
@@ -237,7 +239,7 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
 
     n_items, dim = job.shared.shape
     state = State(
-        shared=there(job.shared).expand(len(clients), n_items, dim).contiguous(),
+        shared=there(job.shared).repeat(len(clients), 1, 1),
         private=_own_tables(job.private, clients, device),
         users=there(job.users[users].astype(np.float32)).clone(),
         networks={

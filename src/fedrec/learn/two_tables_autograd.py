@@ -13,6 +13,7 @@ from torch.nn import functional
 from fedrec.backbones.base import Backbone
 from fedrec.learn.transfer import MATRIX, generate
 from fedrec.learn.two_tables import Batch, Objective, Positives, State
+from fedrec.learn.two_tables_closed import orthogonal_weight
 
 EPS = 1e-8
 TEMPERATURE = 0.2
@@ -69,7 +70,7 @@ def losses(
 ) -> tuple[Tensor, Tensor]:
     """The sum over clients of Eq. 19 (with FedRAP's terms), and each sample's recommendation loss."""
     active, shared, private = batch.active, leaves["shared"], leaves["private"]
-    enhanced, personal, _ = views(leaves, positives, chosen, active)
+    enhanced, personal, matrix = views(leaves, positives, chosen, active)
     fused = (enhanced + personal).reshape(-1, shared.shape[-1])
     items = fused.index_select(0, batch.flat).view(*batch.rows.shape, -1)
     owner = batch.owner.view(-1)
@@ -83,7 +84,12 @@ def losses(
     if chosen.beta_a:
         total = total + chosen.beta_a * consistency(enhanced, personal, batch, positives, chosen).sum()
     if chosen.beta_o:
-        total = total + chosen.beta_o * complementarity(enhanced, personal, chosen).sum()
+        weight = chosen.beta_o * torch.ones(active, device=shared.device)
+        if chosen.complementarity == "orthogonal":
+            with torch.no_grad():
+                turn = torch.eye(shared.shape[2]).expand(active, -1, -1) if matrix is None else matrix
+                weight = orthogonal_weight(shared, private, turn, chosen)
+        total = total + (weight * complementarity(enhanced, personal, chosen)).sum()
     if chosen.lambda_:
         total = total - chosen.lambda_ * (private - shared).square().mean((1, 2)).sum()
     if chosen.mu:
@@ -97,14 +103,20 @@ def backbone_names(leaves: dict[str, Tensor]) -> list[str]:
     return [name for name in leaves if name not in own and not name.startswith("transfer_")]
 
 
-def cosines(prototype: Tensor, table: Tensor) -> Tensor:
-    """Cosine of a prototype ``[clients, 1, d]`` with every row of a table: ``[clients, m]``."""
-    return functional.cosine_similarity(prototype, table, dim=2, eps=EPS)
+def cosines(prototype: Tensor, table: Tensor, floor: float) -> Tensor:
+    """Cosine of a prototype ``[clients, 1, d]`` with every row of a table: ``[clients, m]``.
+
+    A vector shorter than ``floor`` counts as that long: an untrained row is near to nothing, and the
+    gradient, which grows with the inverse length, stays bounded.
+    """
+    lengths = table.norm(dim=2).clamp(min=floor)
+    reach = prototype.norm(dim=2).clamp(min=floor)
+    return torch.bmm(table, prototype.transpose(1, 2))[:, :, 0] / (lengths * reach)
 
 
 def top_one(prototype: Tensor, table: Tensor, chosen: Objective) -> Tensor:
     """Logarithms of Eq. 15: a softmax over scaled cosines, or the printed quotient cut off at zero."""
-    found = cosines(prototype, table)
+    found = cosines(prototype, table, chosen.norm_floor)
     if chosen.consistency == "ranking":
         return functional.log_softmax(chosen.length_scale * found, 1)
     return (found / found.sum(1, keepdim=True)).clamp(min=1e-12).log()

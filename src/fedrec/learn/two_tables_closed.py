@@ -20,7 +20,6 @@ from fedrec.learn.transfer import MATRIX, descend_generator, generate
 from fedrec.learn.two_tables import Batch, Objective, Positives, State
 
 EPS = 1e-8
-"""Smallest norm that counts; a row of zeros has cosine 0 with everything, and no gradient from it."""
 
 
 def closed_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
@@ -38,6 +37,22 @@ def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Te
     at_p = half * (p * (log_q - (p * log_q).sum(1, keepdim=True)) + q - p)
     at_q = half * (q * (log_p - (q * log_p).sum(1, keepdim=True)) + p - q)
     return at_p, at_q
+
+
+def orthogonal_weight(shared: Tensor, private: Tensor, matrix: Tensor, chosen: Objective) -> Tensor:
+    """``[clients]`` the weight of L_o in this step: beta_o, or less where a full step would overshoot.
+
+    A step on V is ``V - rate beta 2/d C^E C^E^T V``: it contracts only while ``rate beta 2/d |C^E|^2 <= 1``, and
+    likewise for C. L_o sums over all items, so large clients would diverge at rates that suit small ones.
+    """
+    size = private.square().sum((1, 2))
+    if chosen.transfer != "none":  # |C W^T| <= |C| |W|
+        size = size * matrix.square().sum((1, 2))
+        other = shared.square().sum((1, 2)) * matrix.square().sum((1, 2))
+    else:
+        other = shared.square().sum((1, 2))
+    most = shared.shape[2] / (2 * chosen.lr_items * torch.maximum(size, other)).clamp(min=EPS)
+    return most.clamp(max=chosen.beta_o)
 
 
 def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
@@ -82,25 +97,26 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     if chosen.beta_a:
         gram = torch.bmm(matrix.transpose(1, 2), matrix)
         turned_shared = torch.bmm(shared, gram)  # C G
-        lengths = (turned_shared * shared).sum(2).clamp_(min=EPS**2).sqrt_()  # |c^E_j|
+        floor = chosen.norm_floor  # a shorter vector counts as this long: its length has no gradient then
+        lengths = (turned_shared * shared).sum(2).clamp_(min=floor**2).sqrt_()  # |c^E_j|
         target = torch.bmm(global_view, gram)  # [active, 1, d] G p^G
-        reach = (target * global_view).sum(2).clamp_(min=EPS**2).sqrt_()  # [active, 1] |p^E|
+        reach = (target * global_view).sum(2).clamp_(min=floor**2).sqrt_()  # [active, 1] |p^E|
         enhanced = torch.bmm(shared, target.transpose(1, 2))[:, :, 0] / (lengths * reach)
-        own_lengths = private.norm(dim=2).clamp_(min=EPS)
-        own_reach = personal_view.norm(dim=2).clamp_(min=EPS)
+        own_lengths = private.norm(dim=2).clamp_(min=floor)
+        own_reach = personal_view.norm(dim=2).clamp_(min=floor)
         personal = torch.bmm(private, personal_view.transpose(1, 2))[:, :, 0] / (own_lengths * own_reach)
         at_private, at_shared = ranking_slopes(personal, enhanced, chosen.length_scale)
         at_private, at_shared = chosen.beta_a * at_private, chosen.beta_a * at_shared
         # the personal view
         out = (at_private / own_lengths)[:, None]  # [active, 1, m]
-        pull = (at_private * personal).sum(1)[:, None, None]
-        scale_private = (at_private * personal / own_lengths**2).unsqueeze(2)
+        pull = ((at_private * personal).sum(1)[:, None] * (own_reach > floor))[:, :, None]
+        scale_private = (at_private * personal / own_lengths**2 * (own_lengths > floor)).unsqueeze(2)
         towards_private = (out / own_reach[:, :, None], personal_view)
         to_private = (torch.bmm(out, private) - pull * personal_view / own_reach[:, :, None]) / own_reach[:, :, None]
         # the enhanced view, through G
         out = (at_shared / lengths)[:, None] / reach[:, :, None]
-        pull = (at_shared * enhanced).sum(1)[:, None, None] / reach[:, :, None] ** 2
-        bend = (at_shared * enhanced / lengths**2).unsqueeze(2)
+        pull = ((at_shared * enhanced).sum(1)[:, None] / reach**2 * (reach > floor))[:, :, None]
+        bend = (at_shared * enhanced / lengths**2 * (lengths > floor)).unsqueeze(2)
         carried = torch.bmm(out, shared)  # [active, 1, d]
         to_shared = torch.bmm(carried, gram) - pull * target
         if to_matrix is not None:
@@ -114,15 +130,15 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     if chosen.beta_o:
         cross = torch.bmm(shared.transpose(1, 2), private)  # K
         mapped = torch.bmm(matrix, cross)
-        back = (2 * chosen.beta_o / dim) * torch.bmm(matrix.transpose(1, 2), mapped)  # 2/d G K
+        weight = (2 / dim) * orthogonal_weight(shared, private, matrix, chosen)[:, None, None]
+        back = weight * torch.bmm(matrix.transpose(1, 2), mapped)  # 2/d G K
         add_private = torch.bmm(shared, back)
         if add_shared is None:
             add_shared = torch.bmm(private, back.transpose(1, 2))
         else:
             add_shared.baddbmm_(private, back.transpose(1, 2))
         if to_matrix is not None:
-            step = torch.bmm(mapped, cross.transpose(1, 2))
-            to_matrix = to_matrix + (2 * chosen.beta_o / dim) * step
+            to_matrix = to_matrix + weight * torch.bmm(mapped, cross.transpose(1, 2))
     apart = None
     if chosen.lambda_ or chosen.mu:
         size = float(n_items * dim)

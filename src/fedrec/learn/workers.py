@@ -43,8 +43,6 @@ def over_pieces(
         kernel(np.argsort(-cost, kind="stable").astype(np.int64), *arguments)
         return
     with ThreadPoolExecutor(threads) as pool:
-        running = [
-            pool.submit(kernel, clients, *arguments) for clients in pieces(cost, threads * PIECES_PER_THREAD)
-        ]
+        running = [pool.submit(kernel, clients, *arguments) for clients in pieces(cost, threads * PIECES_PER_THREAD)]
         for piece in running:
             piece.result()

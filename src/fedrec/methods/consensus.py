@@ -43,8 +43,8 @@ class TwoViewSettings(TrainingSettings):
     dim: int = Field(32, ge=1, description="embedding dimension d (section V-A4)")
     epochs: int = Field(10, ge=1, description="local epochs a round (E, section V-A4)")
     batch_size: int = Field(2048, ge=1, description="mini-batch size (section V-A4)")
-    lr: float = Field(0.1, gt=0, description="rate of user vectors and score functions")
-    lr_items: float = Field(0.1, ge=0, description="rate of both item tables")
+    lr: float = Field(0.01, gt=0, description="rate of user vectors and score functions")
+    lr_items: float = Field(0.5, ge=0, description="rate of both item tables")
     lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
     decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
     reduction: Literal["sum", "mean"] = Field(
@@ -56,9 +56,10 @@ class TwoViewSettings(TrainingSettings):
         "auto", description="gradients written out where they are (auto), or torch's own (torch)"
     )
     init: Literal["positive", "uniform", "normal"] = Field(
-        "normal", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
+        "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
     )
-    init_scale: float = Field(0.1, gt=0, description="scale of fresh user vectors and of the fresh shared table")
+    init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")
+    shared_scale: float = Field(0.01, ge=0, description="scale of the fresh shared table")
     private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
     transfer: Literal["none", "consensus", "unified", "ace"] = Field(
         "none",
@@ -67,6 +68,9 @@ class TwoViewSettings(TrainingSettings):
     )
     layers: int = Field(3, ge=2, le=4, description="layers of the transfer-matrix generator F (2, 3 or 4)")
     length_scale: float = Field(10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)")
+    norm_floor: float = Field(
+        0.1, gt=0, description="length below which a vector counts as this long in cosines (their gradients stay bounded)"
+    )
     beta_a: float = Field(0.0, ge=0, description="weight of consistency (Eq. 19)")
     beta_o: float = Field(0.0, ge=0, description="weight of complementarity (Eq. 19)")
     consistency: Literal["ranking", "ranking-printed", "similarity", "contrast"] = Field(
@@ -128,6 +132,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         return Objective(
             transfer=chosen.transfer,
             length_scale=chosen.length_scale,
+            norm_floor=chosen.norm_floor,
             beta_a=chosen.beta_a,
             beta_o=chosen.beta_o,
             consistency=chosen.consistency,
@@ -153,7 +158,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             networks |= start_generator(keyed.stream(keys.seed, "transfer"), chosen.dim, chosen.layers)
         elif chosen.transfer != "none":
             networks[MATRIX] = np.eye(chosen.dim, dtype=np.float32)
-        return ItemServer(fresh_table(world, keys, chosen, "items", chosen.init_scale), networks)
+        return ItemServer(fresh_table(world, keys, chosen, "items", chosen.shared_scale), networks)
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
         chosen = self.settings

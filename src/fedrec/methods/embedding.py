@@ -30,7 +30,9 @@ from fedrec.learn.train import Trained, train_block
 class EmbeddingSettings(TrainingSettings):
     """Settings of methods with an item table."""
 
-    backbone: Literal["mf", "ncf"] = Field("mf", description="scoring model: mf (dot product) or ncf (layers)")
+    backbone: Literal["mf", "ncf", "sasrec"] = Field(
+        "mf", description="scoring model: mf (dot product), ncf (layers) or sasrec (attention over the last items)"
+    )
     init: Literal["positive", "uniform", "normal"] = Field(
         "positive",
         description="fresh embeddings: uniform on [0, scale], uniform on [-scale, scale], or normal",
@@ -125,6 +127,13 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
 
     def train(self, users: Float32, table: Float32, networks: Any, block: Block, keys: Keys, **more: Any) -> Trained:
         """LocalTraining of Algorithm 1 (FedCA) for the whole block: draw samples, then E epochs."""
+        if self.backbone.sequential:
+            from fedrec.learn.sequential import train_sequences
+
+            draws, order = keys.users(block, "negatives"), keys.clients(block, "batches")
+            return train_sequences(
+                block, table, self.settings, draws, order, self.backbone, networks, self.device, **more
+            )
         engine = self.settings.engine
         samples = draw(
             block, self.settings.negatives, keys.clients(block, "negatives"), engine, self.settings.objective, self.device
@@ -148,10 +157,19 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
         changes = getattr(download, "changes", None)
         if download.networks or self.backbone.kernel is None:
             table = download.items if changes is None else download.items[None] + changes.dense()
-            scores = self.backbone.scores(private.users, table, download.networks, block.client_of_user)
+            users = private.users if changes is not None else self.users_now(private, download, block)
+            scores = self.backbone.scores(users, table, download.networks, block.client_of_user)
         else:
             scores = ItemTable(download.items, changes).scores(private.users, block.client_of_user)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def users_now(self, private: Any, download: Any, block: Block) -> Float32:
+        """User vectors for a fresh download: the private ones, or what a sequential backbone reads with it."""
+        if not self.backbone.sequential:
+            return np.asarray(private.users)
+        from fedrec.learn.sequential import represented
+
+        return represented(block, download.items, self.backbone, download.networks, self.device)
 
 
 def stacked(base: dict[str, Array], changes: dict[str, Array]) -> dict[str, Array]:

@@ -12,7 +12,7 @@ trains (Eq. 12, 13), and sends its table and X_u. The server computes similarity
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,9 +22,9 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Axis, Float32, Rows, per_client, per_user
+from fedrec.core.messages import Array, Float32, Rows, per_client, per_interaction, per_user
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.data.ragged import Int32, Int64, consecutive, offsets
+from fedrec.data.ragged import Int32, Int64, consecutive, offsets, segments
 from fedrec.methods.embedding import EmbeddingMethod, EmbeddingSettings, fresh_items
 
 
@@ -33,9 +33,7 @@ class FedCaSettings(EmbeddingSettings):
 
     alpha: float = Field(0.5, ge=0, description="weight of model similarity (Eq. 4, 5, 8)")
     beta: float = Field(0.2, ge=0, description="weight of data complementarity (Eq. 4, 5, 8)")
-    rho: float = Field(
-        0.8, ge=0, le=1, description="share of the client's own last table in the blend (section 5.1.3)"
-    )
+    rho: float = Field(0.8, ge=0, le=1, description="share of the client's own last table in the blend (section 5.1.3)")
     r: float = Field(0.6, gt=0, le=1, description="share of a round's clients that is aggregated (section 6.1)")
     k: int = Field(4, ge=1, description="singular vectors that a client sends (section 5.1.1)")
     complementarity: Literal["cos", "sin", "raw"] = Field(
@@ -55,6 +53,10 @@ class FedCaSettings(EmbeddingSettings):
     weights: Literal["paper", "code"] = Field(
         "paper", description="Eq. (8), or the public code's: alpha and beta swapped, both terms doubled"
     )
+    neighbours: int = Field(
+        0, ge=0, description="candidates of each client in the approximate mode for very many clients; 0 is exact"
+    )
+    rows: int = Field(256, ge=1, description="rows that a table keeps in the approximate mode (see neighbours)")
 
 
 @dataclass(frozen=True)
@@ -84,29 +86,26 @@ class FedCaDownload(messages.Download):
     networks: dict[str, Array] = per_client()  # [clients, ...]
 
 
-def _open(axis: Axis) -> Any:
-    """An upload field that the common clip and noise leave alone."""
-    return field(default=None, metadata={"axis": axis, "protect": False})
-
-
 @dataclass(frozen=True)
 class FedCaUpload(messages.Upload):
     """The whole table, and what stands for the data: |I_u| x k numbers (Table 7: m f + |I_u| k)."""
 
     tables: Float32 = per_client()  # [clients, n_items, d] Q_u
     networks: dict[str, Array] = per_client()  # [clients, ...]
-    sizes: NDArray[np.int32] | None = _open(Axis.CLIENT)  # [clients] |D_u|
-    tickets: NDArray[np.uint32] | None = _open(Axis.CLIENT)  # [clients] the lowest share r is aggregated
-    subspaces: Float32 | None = _open(Axis.INTERACTION)  # [interactions, k] X_u; has noise of its own
-    components: Float32 | None = _open(Axis.CLIENT)  # [clients, k, d] instead of X_u, as coded
+    sizes: NDArray[np.int32] | None = per_client(protect=False)  # [clients] |D_u|
+    tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients] the lowest share r is aggregated
+    subspaces: Float32 | None = per_interaction(protect=False)  # [interactions, k] X_u; has noise of its own
+    components: Float32 | None = per_client(protect=False)  # [clients, k, d] instead of X_u, as coded
 
 
-class FedCa(EmbeddingMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload]):
+class FedCa(EmbeddingMethod[Any, Any, Any, Any]):
     """Composite aggregation of whole tables, one mixture for each client."""
 
     name = "fedca"
-    Settings = FedCaSettings
-    Private, Upload, Download = FedCaPrivate, FedCaUpload, FedCaDownload
+    Settings: ClassVar[type[Any]] = FedCaSettings
+    Private: ClassVar[type[Any]] = FedCaPrivate
+    Upload: ClassVar[type[Any]] = FedCaUpload
+    Download: ClassVar[type[Any]] = FedCaDownload
     enough: ClassVar[dict[str, Any]] = {"alpha": 0.1, "beta": 0.1, "rho": 0.0, "r": 1.0}
     card = Card(
         title="FedCA: personal mixtures of item tables by model similarity and data complementarity",
@@ -126,11 +125,21 @@ class FedCa(EmbeddingMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownloa
             "(variant_similarity=code), matched principal components (variant_complementarity=code; matching "
             "without regard to sign is our reading); aggregated share 0.1 there, 0.6 in the paper (r)",
             "where a client holds several users, an item counts once for each of them in I_u",
+            "with neighbours (not in the paper) tables are cut to the rows that differ most and weights to the best "
+            "candidates; ids of rows leave the client",
             "|D_u| and a random ticket (8 bytes together) leave the client beside what Table 7 counts",
         ),
     )
 
-    def start_server(self, world: World, keys: Keys) -> FedCaServer:
+    def __new__(cls, settings: Any = None, device: str = "cpu") -> FedCa:
+        """With ``neighbours`` the approximate mode of this method, whose state and messages differ."""
+        if cls is FedCa and settings is not None and settings.neighbours:
+            from fedrec.methods.fedca_neighbours import FedCaNeighbours
+
+            return super().__new__(FedCaNeighbours)
+        return super().__new__(cls)
+
+    def start_server(self, world: World, keys: Keys) -> Any:
         first = fresh_items(world, keys, self.settings)
         one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
         networks = {
@@ -141,7 +150,7 @@ class FedCa(EmbeddingMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownloa
         tables = np.broadcast_to(first, (world.n_clients, *first.shape))
         return FedCaServer(tables, networks, first, np.eye(world.n_clients, dtype=np.float32))
 
-    def start_clients(self, world: World, block: Block, keys: Keys) -> FedCaPrivate:
+    def start_clients(self, world: World, block: Block, keys: Keys) -> Any:
         users = super().start_clients(world, block, keys).users
         if self.settings.rho == 0:
             return FedCaPrivate(users, None, {})
@@ -190,9 +199,7 @@ class FedCa(EmbeddingMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownloa
         mixed = {n: rho * private.networks[n] + (1 - rho) * other for n, other in download.networks.items()}
         return own, mixed
 
-    def told(
-        self, tables: Float32, rows: Rows, block: Block, keys: Keys
-    ) -> tuple[Float32 | None, Float32 | None]:
+    def told(self, tables: Float32, rows: Rows, block: Block, keys: Keys) -> tuple[Float32 | None, Float32 | None]:
         """X_u of each client, from its trained table (section 5.1.1)."""
         from fedrec.maths.subspaces import left_singular, principal_components, unit_columns
 
@@ -236,16 +243,14 @@ class FedCa(EmbeddingMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownloa
         absent = np.setdiff1d(np.arange(len(tables)), answered)
         tables[absent] = server.tables[absent]  # their next download is their last one
 
-        told_by = collected([upload for _, upload in told], answered)
-        chosen = lowest(told_by.tickets, self.settings.r)  # positions among those who answered
+        told_by = collected([upload for _, upload in told])
+        chosen = aggregated(answered, told_by.tickets, self.settings.r)
         clients = answered[chosen]
-        order = np.argsort(clients, kind="stable")
-        chosen, clients = chosen[order], clients[order]
         whole = None if len(clients) == len(tables) else clients
         placed = settled(tables, self.device)
         weights = self.composite(placed, whole, told_by.take(chosen), server.first)
         mix(placed, weights, whole, out=tables, device=self.device)
-        for name, values in networks.items():
+        for values in networks.values():
             mix(values, weights, whole, out=values, device=self.device)
         kept = server.weights.copy()
         kept[answered] = 0
@@ -311,15 +316,13 @@ class Told:
     components: Any  # [n, k, d] or None
 
     def take(self, positions: Int64) -> Told:
-        from fedrec.data.ragged import segments
-
         rows = None if self.subspaces is None else self.subspaces[segments(self.start, positions)]
         components = None if self.components is None else self.components[positions]
         sizes = self.sizes[positions]
         return Told(sizes, offsets(sizes), self.tickets[positions], rows, components)
 
 
-def collected(uploads: list[FedCaUpload], answered: Int64) -> Told:
+def collected(uploads: list[Any]) -> Told:
     """The small fields of all uploads, in the order in which they came."""
 
     def stacked(name: str) -> Any:
@@ -329,8 +332,14 @@ def collected(uploads: list[FedCaUpload], answered: Int64) -> Told:
     sizes = np.asarray(stacked("sizes"), np.int64)
     tickets = stacked("tickets")
     if tickets is None:
-        tickets = np.zeros(len(answered), np.uint32)
+        tickets = np.zeros(len(sizes), np.uint32)
     return Told(sizes, offsets(sizes), tickets, stacked("subspaces"), stacked("components"))
+
+
+def aggregated(answered: Int64, tickets: NDArray[np.uint32], share: float) -> Int64:
+    """Positions among those who answered of the share that is aggregated, by ascending client number."""
+    chosen = lowest(tickets, share)
+    return chosen[np.argsort(answered[chosen], kind="stable")]
 
 
 def lowest(tickets: NDArray[np.uint32], share: float) -> Int64:

@@ -95,12 +95,22 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
         return Update(self.kept(private, trained), self.sent(trained, tables, block, keys), trained.loss, local)
 
     def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+        users = private.users
         if isinstance(download, PersonalModel):
             tables, changes, networks = download.tables, download.changes, download.networks
         else:
             (tables, networks), changes = self.start_tables(private, download), None
+            users = self.users_with(private, tables, networks, block)
         held = ItemTable(tables, changes)
-        return held.scores(private.users, block.client_of_user, items, self.backbone, networks)
+        return held.scores(users, block.client_of_user, items, self.backbone, networks)
+
+    def users_with(self, private: Any, tables: Float32, networks: Networks, block: Block) -> Float32:
+        """User vectors: the private ones, or what a sequential backbone reads with these tables."""
+        if not self.backbone.sequential:
+            return np.asarray(private.users)
+        from fedrec.learn.sequential import represented
+
+        return represented(block, tables, self.backbone, networks, self.device)
 
     def client_bytes(self, world: World) -> int:
         return super().client_bytes(world) + 8 * world.n_items * int(self.settings.dim)

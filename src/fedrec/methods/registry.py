@@ -19,6 +19,7 @@ BUILT_IN: dict[str, str] = {
     "ease": "fedrec.methods.ease:Ease",
     "gfcf": "fedrec.methods.gfcf:GfCf",
     "mf": "fedrec.methods.central_mf:CentralMf",
+    "lightgcn": "fedrec.methods.lightgcn:LightGcn",
     # federated methods
     "local": "fedrec.methods.local:Local",
     "fcf": "fedrec.methods.fcf:Fcf",
@@ -34,8 +35,12 @@ BUILT_IN: dict[str, str] = {
     "fedca": "fedrec.methods.fedca:FedCa",
     "fedvae": "fedrec.methods.fedvae:FedVae",
     "feddae": "fedrec.methods.feddae:FedDae",
+    "fedrap": "fedrec.methods.fedrap:FedRap",
+    "fed3cr": "fedrec.methods.fed3cr:Fed3cr",
     "fedease": "fedrec.methods.fedease:FedEase",
     "fedspectral": "fedrec.methods.fedspectral:FedSpectral",
+    "fedcia": "fedrec.methods.fedcia:FedCia",
+    "fedlightgcn": "fedrec.methods.fedlightgcn:FedLightGcn",
 }
 
 ENTRY_POINT_GROUP = "fedrec.methods"

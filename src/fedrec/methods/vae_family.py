@@ -210,8 +210,8 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
                 plan,
             )
             self.release(private)
-            done.append(trained.arrays)
-            loss[users] = trained.loss
+            done.append(trained.at_home())
+            loss[users] = trained.loss.cpu().numpy()
         factors = FactoredUpload(
             block.train.counts.astype(np.int64),
             block.train.values,

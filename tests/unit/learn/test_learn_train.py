@@ -77,9 +77,7 @@ def test_engines_equal_the_plain_loop(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "holdings", [[[0]], [[1]], [[0], [7], [0]], [[5, 0, 9], [3]], [[20], [20, 4]]], ids=str
-)
+@pytest.mark.parametrize("holdings", [[[0]], [[1]], [[0], [7], [0]], [[5, 0, 9], [3]], [[20], [20, 4]]], ids=str)
 @pytest.mark.parametrize("objective", ["bce", "bpr"])
 def test_edges(engine, holdings, objective):
     """No samples, one sample, several users, a user who has every item."""

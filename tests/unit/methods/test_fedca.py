@@ -12,6 +12,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.method import Keys, Reply
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
+from fedrec.errors import BadInput
 from fedrec.keyed import keys_of
 from fedrec.methods.fedca import FedCa, FedCaDownload, FedCaSettings, FedCaUpload, laplace_rows, lowest
 
@@ -211,3 +212,34 @@ def test_common_noise_leaves_the_svd_part_alone():
     sent = outgoing(method.settings).apply(update.upload, block, KEYS)
     np.testing.assert_array_equal(sent.subspaces, update.upload.subspaces)
     assert np.abs(sent.tables - update.upload.tables).mean() == pytest.approx(0.3, rel=0.2)
+
+
+def test_the_approximate_mode_with_room_for_all_equals_the_exact_one():
+    block = block_of([5, 9, 7, 3, 20, 6])
+    given = {"alpha": 0.3, "beta": 0.3, "rho": 0.6}
+    exact, few = fedca(**given), fedca(**given, neighbours=6, rows=40)
+    assert type(few).__name__ == "FedCaNeighbours"
+    states = []
+    for method in (exact, few):
+        server = method.start_server(world_of(block), Keys(5, 0))
+        private = method.start_clients(world_of(block), block, Keys(5, 0))
+        for number in (1, 2, 3):
+            download = method.download(server, block.clients)
+            update = method.local_update(private, download, block, Keys(5, number))
+            server = method.aggregate(server, iter([Reply(block.clients, update.upload)]), Keys(5, number))
+            private = update.private
+        states.append(method.score(private, method.download(server, block.clients), block))
+    np.testing.assert_allclose(states[0], states[1], atol=1e-4)
+
+
+def test_the_approximate_mode_sends_no_more_than_its_rows():
+    method, block = fedca(neighbours=2, rows=6), block_of([5, 9, 7, 3])
+    _, update, after = one_round(method, block)
+    assert update.upload.values.shape == after.values.shape == (4, 6, 4)
+    assert (np.diff(after.ids, axis=1) > 0).all() or (after.ids == block.n_items).any()
+
+
+@pytest.mark.parametrize("given", [{"noise": 0.1}, {"backbone": "ncf"}, {"variant_similarity": "code"}], ids=str)
+def test_the_approximate_mode_refuses_what_it_cannot_do(given):
+    with pytest.raises(BadInput, match="neighbours"):
+        fedca(neighbours=3, **given)

@@ -156,6 +156,7 @@ def test_local_training_equals_autograd_with_full_copies(gate):
     before = copy.deepcopy(parts)
     plan = LocalPlan(EPOCHS, 0.05, "descent", 0.7, gate, 0.3)
     trained = train_chunk(nets, parts, bags, values, noise, plan)
+    arrays = trained.at_home()
     names = [f.name for f in dataclasses.fields(PrivateParts)]
     for user in range(block.n_users):
         shared = {name: nets[name].clone().requires_grad_() for name in SHARED}
@@ -170,13 +171,13 @@ def test_local_training_equals_autograd_with_full_copies(gate):
             for name, array in shared.items():
                 total[name] += array.grad
             descent.step(), adam.step()
-        assert trained.loss[user] == pytest.approx(loss.item(), rel=1e-4)
+        assert trained.loss[user].item() == pytest.approx(loss.item(), rel=1e-4)
         for name, left, right in LAYERS:
-            a, delta = trained.arrays[left][user : user + 1], trained.arrays[right][user]
+            a, delta = arrays[left][user : user + 1], arrays[right][user]
             np.testing.assert_allclose(with_ones(a)[0].T @ delta, total[name], rtol=2e-3, atol=2e-4, err_msg=name)
-        np.testing.assert_allclose(trained.arrays["delta_in"][user].sum(0), total["bias_in"], rtol=2e-3, atol=2e-4)
+        np.testing.assert_allclose(arrays["delta_in"][user].sum(0), total["bias_in"], rtol=2e-3, atol=2e-4)
         inside = slice(int(block.train.start[user]), int(block.train.start[user + 1]))
-        rows = values[inside].numpy() @ trained.arrays["delta_in"][user]
+        rows = values[inside].numpy() @ arrays["delta_in"][user]
         np.testing.assert_allclose(
             rows, total["items_in"][block.train.values[inside]], rtol=2e-3, atol=2e-4, err_msg="items_in"
         )
@@ -200,10 +201,10 @@ def test_gradients_agree_with_finite_differences():
         )
     )
     own = {f.name: torch.from_numpy(getattr(parts, f.name)).double() for f in dataclasses.fields(PrivateParts)}
-    trained = train_chunk(nets, alone, bags, values[inside], noise[user : user + 1], plan)
+    arrays = train_chunk(nets, alone, bags, values[inside], noise[user : user + 1], plan).at_home()
     double = {name: array.double() for name, array in nets.items()}
     for name, left, right in LAYERS:
-        gradient = with_ones(trained.arrays[left])[0].T @ trained.arrays[right][0]
+        gradient = with_ones(arrays[left])[0].T @ arrays[right][0]
         place = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
         either = []
         for sign in (1, -1):

@@ -1,0 +1,80 @@
+"""FedLightGCN: the mean of item embeddings before convolution; each client convolves over its own graph.
+
+The weighted-summation baseline of FedCIA (section 6.1.2) on LightGCN (He et al., SIGIR 2020). Item embeddings are
+averaged before convolution, so that the clients' different graphs do not enter the mean (section 6.1.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec.backbones.lightgcn import smoothed
+from fedrec.core.block import Block
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.data.ragged import Int32, segments
+from fedrec.learn.graphs import train_graphs
+from fedrec.methods.embedding import (
+    EmbeddingMethod,
+    EmbeddingSettings,
+    ItemDownload,
+    ItemServer,
+    ItemUpload,
+    LocalModel,
+    UserVectors,
+    fold_mean,
+)
+from fedrec.backbones.tables import ItemTable
+
+
+class FedLightGcnSettings(EmbeddingSettings):
+    """Settings of FedLightGCN."""
+
+    backbone: Literal["mf"] = Field("mf", description="scores after convolution are dot products")
+    init: Literal["positive", "uniform", "normal"] = Field("normal", description="fresh embeddings")
+    init_scale: float = Field(0.1, gt=0, description="scale of fresh embeddings")
+    objective: Literal["bpr"] = Field("bpr", description="pairwise loss")
+    negatives: int = Field(1, ge=1, description="negatives per positive")
+    layers: int = Field(3, ge=1, description="layers of convolution")
+
+
+class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+    """Q = (1/K) sum_k Q_k, before convolution."""
+
+    name = "fedlightgcn"
+    Settings = FedLightGcnSettings
+    Upload = ItemUpload
+    card = Card(
+        title="FedLightGCN: the mean of item embeddings before convolution over each client's own graph",
+        paper="the baseline FedLightGCN of FedCIA (SIGIR 2025), on LightGCN (He et al., SIGIR 2020)",
+        private="user vectors, interactions and their graph",
+        upload="change of the item table before convolution",
+        sum_suffices=True,
+        departures=("the optimiser starts fresh each round",),
+    )
+
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+        chosen = self.settings
+        trained = train_graphs(
+            block, private.users, download.items, chosen, chosen.negatives, chosen.layers,
+            keys.clients(block, "negatives"), keys.clients(block, "batches"), self.device,
+        )  # fmt: skip
+        local = LocalModel(download.items, trained.rows, {})
+        return Update(replace(private, users=trained.users), ItemUpload(trained.rows, {}), trained.loss, local)
+
+    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
+        return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
+
+    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+        table = ItemTable(download.items, getattr(download, "changes", None))
+        scores = np.empty((block.n_users, block.n_items), np.float32)
+        for client in range(block.n_clients):
+            own = segments(block.user_start, np.array([client]))
+            users, smooth = smoothed(block.train.take(own), private.users[own], table.of(client), self.settings.layers)
+            scores[own] = users @ smooth.T
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)

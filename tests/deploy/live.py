@@ -1,0 +1,76 @@
+"""Real SuperLinks and SuperNodes on loopback, for tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fedrec import running
+from fedrec.core.settings import build
+from fedrec.deploy.flower import Cluster, ServerFiles, register
+from fedrec.deploy.job import Job, read_served
+from fedrec.deploy.processes import free_ports
+from fedrec.deploy.rules import Rules
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.settings import RunSettings
+
+CLIENT = "watched_client:app"
+
+
+def on_path() -> None:
+    """Let Flower's processes find the test's own client app."""
+    here = str(Path(__file__).parent)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if here not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, paths)])
+
+
+def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: bool = False) -> Cluster:
+    """A SuperLink and nodes that each host a share of a run's data; with ``keys``, over TLS and registered."""
+    on_path()
+    link_port, *ports = free_ports(1 + nodes)
+    cluster = Cluster(folder / "flwr", link_port, None if keys is None else ServerFiles.below(keys))
+    try:
+        cluster.start_link(folder / "state.db" if database else None)
+        for part, port in enumerate(ports):
+            key = None
+            if keys is not None:
+                key = keys / f"node{part}"
+                register(cluster.home, keys / f"node{part}.pub")
+            config = {"folder": str(folder / f"node{part}"), "part": part, "parts": nodes, "repeatable": True}
+            cluster.start_node(f"node{part}", port, config, key)
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def new_run(folder: Path, settings: RunSettings, nodes: int, **rules: Any) -> RunFolder:
+    """A run's folder as ``fedrec run --runtime flower`` makes it."""
+    made = RunFolder.create(folder, settings)
+    world = running.prepare(settings).people.world
+    job = Job(build(Rules, {"nodes": nodes, **rules}, "test"), world.n_items, world.name, own_data=False)
+    job.write(folder)
+    return made
+
+
+def wait(true: Callable[[], Any], seconds: float, what: str, cluster: Cluster | None = None) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            logs = "" if cluster is None else "\n".join(cluster.crew.tail(n, 25) for n in cluster.crew.members)
+            raise AssertionError(f"{what}: not after {seconds:g} s\n{logs}")
+        time.sleep(0.1)
+
+
+def carry_out(cluster: Cluster, run: RunFolder, seconds: float = 180.0) -> list[Any]:
+    """Run to the end; the log of rounds."""
+    cluster.start_run(run.path, client=CLIENT)
+    done = lambda: (read_served(run.path) or {}).get("state") in ("done", "failed")  # noqa: E731
+    wait(lambda: done() or cluster.crew.members["run"].poll() is not None, seconds, "the run's end", cluster)
+    said = read_served(run.path) or {}
+    assert said.get("done"), f"{said}\n{cluster.crew.tail('run', 40)}"
+    return run.records()

@@ -1,0 +1,76 @@
+"""``fedrec run --runtime flower``: the same result and folder as in process, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from live import wait
+
+FEDREC = [sys.executable, "-m", "fedrec.cli.main"]
+COMMON = ["fcf", "--rounds", "2", "--set", "dim=4", "--set", "epochs=1", "--quiet"]
+
+
+def fedrec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*FEDREC, *arguments], cwd=folder, capture_output=True, text=True, timeout=400)
+
+
+def trace(word: str) -> list[int]:
+    """Processes whose environment holds a word."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if word.encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_flower_run_leaves_what_an_in_process_run_leaves(tmp_path: Path) -> None:
+    over = fedrec(tmp_path, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "a", "--json", "a.json")
+    assert over.returncode == 0, over.stderr
+    plain = fedrec(tmp_path, "run", *COMMON, "--out", "b", "--json", "b.json")
+    assert plain.returncode == 0, plain.stderr
+    one, other = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert one.keys() == other.keys()
+    for part in ("valid", "test"):
+        assert one["metrics"][part] == pytest.approx(other["metrics"][part], abs=1e-9)
+    for key in ("selected_round", "data", "bytes", "privacy", "rounds"):
+        assert one[key] == other[key]
+    assert {p.name for p in (tmp_path / "a").iterdir()} == {p.name for p in (tmp_path / "b").iterdir()}
+    shown = [fedrec(tmp_path, "recommend", name, "--user", "u003", "-k", "5").stdout for name in ("a", "b")]
+    assert shown[0] == shown[1] != ""
+
+
+def test_interrupt_stops_everything(tmp_path: Path) -> None:
+    word = f"FEDREC_TRIAL={secrets.token_hex(8)}"
+    key, _, value = word.partition("=")
+    command = [*FEDREC, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "run"]
+    member = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, key: value}, stderr=subprocess.PIPE, text=True)
+    wait(lambda: len(trace(word)) >= 4, 120, "the federation's processes")
+    member.send_signal(signal.SIGINT)
+    assert member.wait(timeout=60) == 130
+    assert "interrupted" in (member.stderr.read() if member.stderr else "")
+    assert trace(word) == [], "a process was left running"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["popularity", "--runtime", "flower"], "centralised"),
+        (["fedavg", "--runtime", "flower", "--nodes", "500"], "500 nodes for 120 clients"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
+    done = fedrec(tmp_path, "run", *arguments, "--out", "run")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
