@@ -53,11 +53,10 @@ def test_interrupt_stops_everything(tmp_path: Path) -> None:
     word = f"FEDREC_TRIAL={secrets.token_hex(8)}"
     key, _, value = word.partition("=")
     command = [*FEDREC, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "run"]
-    member = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, key: value}, stderr=subprocess.PIPE, text=True)
+    member = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, key: value})
     wait(lambda: len(trace(word)) >= 4, 120, "the federation's processes")
     member.send_signal(signal.SIGINT)
     assert member.wait(timeout=60) == 130
-    assert "interrupted" in (member.stderr.read() if member.stderr else "")
     assert trace(word) == [], "a process was left running"
 
 

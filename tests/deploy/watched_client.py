@@ -6,18 +6,18 @@ A node whose folder has a file ``hold-R`` says ``held`` and waits in round R unt
 from __future__ import annotations
 
 import time
-from typing import Any
+from pathlib import Path
 
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedrec.deploy.client_app import options_of, respond
-from fedrec.deploy.grid import unpack_ask
+from fedrec.deploy.client_app import reply
+from fedrec.deploy.records import from_records
 
 app = ClientApp()
 
 
-def keep(folder: Any, kind: str, content: RecordDict) -> None:
+def keep(folder: Path, kind: str, content: RecordDict) -> None:
     """Everything in a message: configuration as text, arrays as bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f"{time.time_ns()}-{kind}"
@@ -31,29 +31,28 @@ def keep(folder: Any, kind: str, content: RecordDict) -> None:
     stem.with_name(f"{stem.name}.txt").write_text("\n".join(text))
 
 
-def answer(message: Message, context: Context, query: bool) -> Message:
-    options = options_of(context.node_config)
-    if not query:
-        held = options.folder / f"hold-{unpack_ask(message.content).train}"
-        while held.exists():
-            held.with_name("held").touch()
-            time.sleep(0.1)
-    keep(options.folder / "witness", "in", message.content)
-    reply = respond(options, message.content, query)
-    keep(options.folder / "witness", "out", reply)
-    return Message(reply, reply_to=message)
+def answer(message: Message, context: Context) -> Message:
+    folder = Path(str(context.node_config["folder"]))
+    held = folder / f"hold-{from_records(message.content)[0].get('train')}"
+    while held.exists():
+        held.with_name("held").touch()
+        time.sleep(0.1)
+    keep(folder / "witness", "in", message.content)
+    said = reply(message, context)
+    keep(folder / "witness", "out", said.content)
+    return said
 
 
 @app.query()
 def query(message: Message, context: Context) -> Message:
-    return answer(message, context, query=True)
+    return answer(message, context)
 
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
-    return answer(message, context, query=False)
+    return answer(message, context)
 
 
 @app.evaluate()
 def evaluate(message: Message, context: Context) -> Message:
-    return answer(message, context, query=False)
+    return answer(message, context)

@@ -136,9 +136,7 @@ class Bags:
         return total.index_add_(0, self.owners, values)
 
 
-def combined(
-    first: torch.Tensor, second: torch.Tensor, weights: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def combined(first: torch.Tensor, second: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and variance of ``w_1 X + w_2 Y`` for independent Gaussians X and Y (Lemma 1, Eq. 5).
 
     ``first`` and ``second`` are ``[users, 2 d]``, mean and log variance side by side; ``weights`` is

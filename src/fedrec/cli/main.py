@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedrec import __version__
-from fedrec.cli import compare, data, deploy, doctor, methods, recommend, run
+from fedrec.cli import compare, data, deploy, doctor, methods, recommend, reproduce, run
 from fedrec.errors import BadInput
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("recommend")(recommend.recommend)
 app.command("methods")(methods.methods)
 app.add_typer(data.app, name="data")

@@ -42,6 +42,8 @@ class LocalPlan:
     gate: Literal["linear", "mlp", "fixed"]
     weight: float
     """Weight of the global encoder where the gate is fixed."""
+    shared_rate: float = 0.0
+    """Rate of plain descent of the copies: eta alpha_u, since line 3 differentiates Eq. (7)."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ class _CopiedLayer:
         self.users = users
         rows = layer.expand(users, *layer.shape).reshape(-1, layer.shape[1]).clone()
         adam = plan.shared == "adam"
-        self.own = OwnLayers(equal_parts(users, len(layer)), rows, plan.epochs, plan.rate, adam=adam)
+        rate = plan.rate if adam else plan.shared_rate
+        self.own = OwnLayers(equal_parts(users, len(layer)), rows, plan.epochs, rate, adam=adam)
 
     def forward(self, values: torch.Tensor, epoch: int) -> torch.Tensor:
         return self.own.forward(with_bias(values), epoch)
@@ -167,10 +170,11 @@ class _CopiedItems:
         self, table: torch.Tensor, bias: torch.Tensor, bags: Bags, values: torch.Tensor, plan: LocalPlan
     ) -> None:
         adam = plan.shared == "adam"
+        rate = plan.rate if adam else plan.shared_rate
         self.values = values
-        self.rows = OwnLayers(bags.start, table[bags.ids].clone(), plan.epochs, plan.rate, adam=adam)
+        self.rows = OwnLayers(bags.start, table[bags.ids].clone(), plan.epochs, rate, adam=adam)
         copies = bias.expand(bags.users, -1).clone()
-        self.bias = OwnLayers(equal_parts(bags.users, 1), copies, plan.epochs, plan.rate, adam=adam)
+        self.bias = OwnLayers(equal_parts(bags.users, 1), copies, plan.epochs, rate, adam=adam)
 
     def forward(self, epoch: int) -> torch.Tensor:
         ones = self.bias.weights.new_ones(len(self.bias.weights))
@@ -202,7 +206,7 @@ def train_chunk(
     """
     users, device = bags.users, str(values.device)
     own = None if parts is None else _Own(parts, bags, plan, device)
-    rate = plan.rate if plan.shared == "descent" else 0.0
+    rate = plan.shared_rate if plan.shared == "descent" else 0.0
     if plan.shared == "adam" if copies is None else copies:
         items: SharedItems | _CopiedItems
         items = _CopiedItems(shared["items_in"], shared["bias_in"], bags, values, plan)
@@ -286,7 +290,7 @@ def code_chunk(
     epoch) gives the users their own copies of the shared layers, as right after local descent.
     """
     users, device = bags.users, str(values.device)
-    rate = 0.0 if trained is None else plan.rate
+    rate = 0.0 if trained is None else plan.shared_rate
     epochs = 0 if trained is None else int(trained["values"].shape[1])
     history = values.new_zeros((len(values), 0)) if trained is None else trained["values"]
     items = SharedItems(shared["items_in"], shared["bias_in"], bags, history, rate)

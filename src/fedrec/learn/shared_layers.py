@@ -61,9 +61,7 @@ class SharedItems:
     ``values`` ``[interactions, epochs]`` are the inputs, zero for all items but the user's own.
     """
 
-    def __init__(
-        self, table: torch.Tensor, bias: torch.Tensor, bags: Bags, values: torch.Tensor, rate: float
-    ) -> None:
+    def __init__(self, table: torch.Tensor, bias: torch.Tensor, bags: Bags, values: torch.Tensor, rate: float) -> None:
         self.table, self.bias, self.bags, self.values, self.rate = table, bias, bags, values, rate
         self.deltas = table.new_zeros((bags.users, values.shape[1], table.shape[1]))
 

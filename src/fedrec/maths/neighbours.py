@@ -25,9 +25,9 @@ Float32 = NDArray[np.float32]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
-WIDTH = 128
+WIDTH = 64
 """Numbers in a sketch: squared distances come out with a deviation of about sqrt(2 / WIDTH)."""
-POSITIONS = 32
+POSITIONS = 256
 """Rows of X_u that the search looks at."""
 AT_ONCE = 1 << 25
 """Pairs that the search holds at once."""
@@ -104,33 +104,42 @@ def candidates(
     similar: float,
     complementary: float,
     count: int,
+    kind: Literal["cos", "sin", "raw"] = "cos",
     device: str = "cpu",
 ) -> Int64:
-    """``[n, count]`` clients with the largest ``p + similar * s + complementary * c``, as the sketches see it.
+    """``[n, count]`` clients with the largest ``p + similar * s + complementary * c``, as the search sees it.
 
-    Angles near a right one have ``arccos x = pi / 2 - x``, so ``cos phi`` is near the sine of the mean
-    product; this orders candidates, nothing more. A client is always its own first candidate.
+    Distances come from the sketches, angles from the first rows of X_u (all of them for all but the
+    longest). Clients are taken in order of length, so that a block meets the others through no more rows
+    than its own longest has. A client is always its own first candidate.
     """
     n = len(proxy)
     count = min(count, n)
-    rank_by = torch.from_numpy(proxy.astype(np.float32)).to(device)
-    points = None if sketches is None else torch.from_numpy(sketches).to(device)
-    heads = None if vectors is None or start is None else torch.from_numpy(_heads(vectors, start)).to(device)
+    told = vectors is not None and start is not None and complementary != 0
+    counts = np.minimum(np.diff(start), POSITIONS) if told else np.zeros(n, np.int64)
+    order = np.argsort(counts, kind="stable")
+    rank_by = torch.from_numpy(proxy[order].astype(np.float32)).to(device)
+    points = None if sketches is None else torch.from_numpy(sketches[order]).to(device)
     norms = None if points is None else (points**2).sum(1)
+    heads = torch.from_numpy(_heads(vectors, start, counts, order)).to(device) if told else None
     found = np.empty((n, count), np.int64)
     step = max(1, AT_ONCE // n)
     for first in range(0, n, step):
         last = min(first + step, n)
         score = rank_by.expand(last - first, n).clone()
         if points is not None and norms is not None:
-            squares = norms[first:last, None] + norms[None] - 2 * (points[first:last] @ points.T)
+            squares = torch.addmm(norms[first:last, None] + norms, points[first:last], points.T, alpha=-2)
             score.add_(squares.clamp_(min=0).add_(1).reciprocal_(), alpha=similar)
-        if heads is not None and vectors is not None:
-            inner = (heads[first:last] @ heads.T).div_(vectors.shape[1])
-            score.add_(inner.clamp_(-1, 1).sin_(), alpha=complementary)
+        if heads is not None:
+            width = int(counts[order[last - 1]])
+            angle = torch.zeros_like(score)
+            for column in heads:  # [n, positions]
+                angle += (column[first:last, :width] @ column[:, :width].T).clamp_(-1, 1).arccos_()
+            angle /= len(heads)
+            score.add_(angle.sin_() if kind == "sin" else angle.cos_(), alpha=complementary)
         own = torch.arange(first, last, device=device)
         score[own - first, own] = torch.inf
-        found[first:last] = score.topk(count, dim=1).indices.cpu().numpy()
+        found[order[first:last]] = order[score.topk(count, dim=1).indices.cpu().numpy()]
     return found
 
 
@@ -172,12 +181,13 @@ def mix_few(tables: FewRows, others: Int64, weights: Float32, rows: int) -> FewR
     return found
 
 
-def _heads(vectors: Float32, start: Int64) -> Float32:
-    """The first rows of every client's X_u, padded: ``[n, POSITIONS * k]``."""
-    counts = np.minimum(np.diff(start), POSITIONS)
+def _heads(vectors: Any, start: Any, counts: Int64, order: Int64) -> Float32:
+    """The first ``counts`` rows of every client's X_u, padded, clients in this order: ``[k, n, longest]``."""
     n, k = len(counts), vectors.shape[1]
-    heads = np.zeros((n, POSITIONS, k), np.float32)
+    heads = np.zeros((k, n, int(counts.max(initial=1))), np.float32)
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n)
     owner = np.repeat(np.arange(n), counts)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    heads[owner, place] = vectors[start[owner] + place]
-    return heads.reshape(n, POSITIONS * k)
+    heads[:, rank[owner], place] = vectors[start[owner] + place].T
+    return heads

@@ -169,8 +169,9 @@ class FedCaNeighbours(FedCa):
         key = keyed.stream(keys.seed, keys.round, "sketch")
         sketches = neighbours.sketch(tables, key) if similar else None
         others = neighbours.candidates(
-            sketches, told.subspaces, told.start, proxy, similar, complementary, chosen.neighbours, self.device
-        )
+            sketches, told.subspaces, told.start, proxy, similar, complementary,
+            chosen.neighbours, chosen.complementarity, self.device,
+        )  # fmt: skip
         weights = neighbours.sparse_weights(
             tables, told.subspaces, told.start, others, proxy, similar, complementary,
             chosen.complementarity, 1 + similar if chosen.normalise == "eq5" else 1.0,

@@ -80,7 +80,8 @@ class FedDae(VaeMethod[PrivateEncoder]):
             "beta rises linearly to its value over the first rounds (as in Mult-VAE); in the public code it is 1 "
             "in the first round and 0 ever after",
             "the private parts learn by Adam (fresh each round), the clients' copies of the shared layers by plain "
-            "gradient descent (Algorithm 1, line 4), the server descends by Adam; the public code uses Adam "
+            "gradient descent scaled by alpha_u = 1/n (Algorithm 1, lines 3 and 4, with Eq. 7; unscaled it diverges), "
+            "the server descends by Adam; the public code uses Adam "
             "everywhere (local_shared=adam) and never clears the clients' gradients between epochs",
             "the public code ends a run when the loss changes by less than 1 %; here the round is chosen on "
             "validation and all rounds are run",
@@ -93,8 +94,8 @@ class FedDae(VaeMethod[PrivateEncoder]):
         ),
     )
 
-    def plan(self, keys: Keys) -> LocalPlan:
-        return replace(super().plan(keys), gate=self.settings.gate, weight=self.settings.weight)
+    def plan(self, keys: Keys, alpha: float = 1.0) -> LocalPlan:
+        return replace(super().plan(keys, alpha), gate=self.settings.gate, weight=self.settings.weight)
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> PrivateEncoder:
         """Every user starts from the same private encoder; what differs later is its own."""

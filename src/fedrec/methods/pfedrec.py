@@ -21,7 +21,7 @@ from fedrec.backbones import find as find_backbone
 from fedrec.backbones.tables import ItemTable
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Float32, Rows, per_client, per_user
+from fedrec.core.messages import Array, Float32, per_client, per_user
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.samples import draw
@@ -127,7 +127,7 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
         then = EmbeddingMethod.train(
             frozen, first.users, table, moved, block, keys, lr_users=0.0, lr_items=self.item_rate(block)
         )
-        return Trained(first.users, then.rows, then.loss, first.networks)
+        return Trained(then.users, then.rows, then.loss, first.networks)
 
     def still(self) -> PFedRec:
         """This method with layers that do not move: what is left to learn is the item table."""
@@ -158,19 +158,31 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
         return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
 
     def score(self, private: ScoreFunction, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+        users, changes = private.users, None
         if isinstance(download, LocalModel):
             changes = download.changes
-        else:
-            changes = self.tuned(private, download.items, block) if self.settings.tune else None
-        held = ItemTable(download.items, changes)
-        return held.scores(private.users, block.client_of_user, items, self.backbone, self.function(private))
+        elif self.settings.tune:
+            tuned = self.tuned(private, download.items, block)
+            users, changes = tuned.users, tuned.rows
+        elif self.backbone.sequential:
+            from fedrec.learn.sequential import represented
 
-    def tuned(self, private: ScoreFunction, table: Float32, block: Block) -> Rows:
+            users = represented(block, download.items, self.backbone, private.networks, self.device)
+        held = ItemTable(download.items, changes)
+        return held.scores(users, block.client_of_user, items, self.backbone, self.function(private))
+
+    def tuned(self, private: ScoreFunction, table: Float32, block: Block) -> Trained:
         """Post-tuning: the item step alone, on samples that are the client's own and the same every time."""
-        chosen = self.settings
+        chosen, still, rate = self.settings, self.still().settings, self.item_rate(block)
+        if self.backbone.sequential:
+            from fedrec.learn.sequential import train_sequences
+
+            draws = keyed.mix(private.streams[block.client_of_user] + block.user_keys)
+            return train_sequences(
+                block, table, still, draws, private.streams, self.backbone, private.networks, self.device, lr_items=rate
+            )
         samples = draw(block, chosen.negatives, private.streams, chosen.engine, chosen.objective, self.device)
-        still = self.still()
         return train_block(
-            block, samples, private.users, table, still.settings, private.streams, self.backbone,
-            self.function(private), self.device, lr_users=0.0, lr_items=self.item_rate(block),
-        ).rows  # fmt: skip
+            block, samples, private.users, table, still, private.streams, self.backbone,
+            self.function(private), self.device, lr_users=0.0, lr_items=rate,
+        )  # fmt: skip

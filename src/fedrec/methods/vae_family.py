@@ -43,6 +43,13 @@ class VaeSettings(PrivacySettings):
         description="a client's copies of the shared layers in its local epochs: as downloaded, plain gradient "
         "descent (Algorithm 1, line 4), or an Adam of their own (many times slower)",
     )
+    alpha: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="weight alpha_u of a client's loss (Eq. 7), by which descent of the copies is scaled; 0 stands "
+        "for 1/n. With 1 the copies of users with long histories diverge at the paper's rate",
+    )
     beta: float = Field(1.0, ge=0, description="weight of the KL term once annealed (beta of Eq. 6)")
     anneal: int = Field(100, ge=0, description="rounds in which beta rises from 0; 0 starts with all of it")
     dropout: float = Field(0.5, ge=0, lt=1, description="probability that an input of the encoders is dropped")
@@ -61,6 +68,7 @@ class VaeServer:
     nets: dict[str, Array]
     mean: dict[str, Array]
     square: dict[str, Array]
+    alpha: Float32  # [1] alpha_u of Eq. (7), the same for all users
     step: int = 0
 
 
@@ -75,6 +83,7 @@ class Nets(messages.Download):
     decoder_in: Float32 = shared()  # [d + 1, 2d]
     decoder_mid: Float32 = shared()  # [2d + 1, 3d]
     decoder_out: Float32 = shared()  # [3d + 1, m]
+    alpha: Float32 = shared()  # [1] weight of a user's loss, 1/n
 
     def arrays(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in SHARED}
@@ -158,13 +167,14 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
     def sizes(self, n_items: int) -> Sizes:
         return Sizes(n_items, self.settings.dim)
 
-    def plan(self, keys: Keys) -> LocalPlan:
+    def plan(self, keys: Keys, alpha: float = 1.0) -> LocalPlan:
         """How clients train in this round; beta rises by the round's number."""
         from fedrec.learn.dual_encoder import LocalPlan
 
         chosen = self.settings
         risen = min(1.0, (keys.round - 1) / chosen.anneal) if chosen.anneal else 1.0
-        return LocalPlan(chosen.epochs, chosen.lr, chosen.local_shared, chosen.beta * max(0.0, risen), "fixed", 1.0)
+        beta = chosen.beta * max(0.0, risen)
+        return LocalPlan(chosen.epochs, chosen.lr, chosen.local_shared, beta, "fixed", 1.0, chosen.lr * alpha)
 
     def parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts | None:
         """The private layers of some users, as views; None without a local encoder."""
@@ -180,10 +190,11 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             **fresh_decoder(keys.server("decoder"), sizes),
         }
         zero = {name: np.zeros_like(array) for name, array in nets.items()}
-        return VaeServer(nets, zero, {name: array.copy() for name, array in zero.items()})
+        alpha = np.array([self.settings.alpha or 1.0 / max(1, world.n_users)], np.float32)
+        return VaeServer(nets, zero, {name: array.copy() for name, array in zero.items()}, alpha)
 
     def download(self, server: VaeServer, clients: Int64) -> Nets:
-        return Nets(**server.nets)
+        return Nets(**server.nets, alpha=server.alpha)
 
     def local_update(self, private: P, download: Nets, block: Block, keys: Keys) -> Update[P, Any, Nets]:
         """ClientUpdate of Algorithm 1 for every user of the block, a chunk of users at a time."""
@@ -191,7 +202,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
 
         from fedrec.learn.dual_encoder import ACTIVATIONS, DELTAS, train_chunk
 
-        plan, chosen = self.plan(keys), self.settings
+        plan, chosen = self.plan(keys, float(download.alpha[0])), self.settings
         nets = to_device(download.arrays(), self.device)
         values = dropped(block, keys, plan.epochs, chosen.dropout)
         done: list[dict[str, Float32]] = []
@@ -252,7 +263,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             square = squares[name] = np.float32(BETA_2) * server.square[name] + np.float32(1 - BETA_2) * g * g
             root = np.sqrt(square / np.float32(1 - BETA_2**step)) + np.float32(EPS)
             nets[name] = server.nets[name] - np.float32(rate / (1 - BETA_1**step)) * mean / root
-        return VaeServer(nets, means, squares, step)
+        return VaeServer(nets, means, squares, server.alpha, step)
 
     def score(self, private: P, download: Any, block: Block, items: Int32 | None = None) -> Float32:
         """Logits at the mean of z_u, without dropout."""
@@ -261,8 +272,9 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         from fedrec.learn.dual_encoder import ACTIVATIONS, DELTAS, code_chunk
 
         local = isinstance(download, LocalNets)
-        nets = to_device((download.nets if local else download).arrays(), self.device)
-        plan, values = self.plan(Keys(0, 1)), normalised_inputs(block)
+        given_nets: Nets = download.nets if local else download
+        nets = to_device(given_nets.arrays(), self.device)
+        plan, values = self.plan(Keys(0, 1), float(given_nets.alpha[0])), normalised_inputs(block)
         scores = np.empty((block.n_users, block.n_items), np.float32)
         for first in range(0, block.n_users, self.settings.chunk):
             users = slice(first, min(first + self.settings.chunk, block.n_users))

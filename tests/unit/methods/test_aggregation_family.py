@@ -216,9 +216,7 @@ def test_fedatt_weights_survive_large_distances_and_come_in_parts():
     run = Federation("fedatt", made_block(), lr=50.0, optimizer="sgd")
     done = run.work()
     together = run.method.aggregate(run.server, iter([Reply(run.block.clients, done.upload)]), Keys(5, 1))
-    parts = [
-        Reply(np.array([c]), replace(done.upload, rows=done.upload.rows.take(np.array([c])))) for c in range(8)
-    ]
+    parts = [Reply(np.array([c]), replace(done.upload, rows=done.upload.rows.take(np.array([c])))) for c in range(8)]
     apart = run.method.aggregate(run.server, iter(parts), Keys(5, 1))
     assert np.isfinite(together.items).all()
     np.testing.assert_allclose(together.items, apart.items, rtol=1e-5, atol=1e-5)
@@ -280,14 +278,14 @@ def test_interacted_rows_are_those_of_the_trained_table():
     rows = Rows(np.array([0, 4, 6, 9]), ids, draw.normal(size=(9, 2)).astype(np.float32), ITEMS)
     owner = block.client_of_user[block.train.owners]
     np.testing.assert_allclose(interacted(block, tables, rows), whole(tables, rows)[owner, block.train.values])
-    np.testing.assert_allclose(
-        interacted(block, tables[0], rows), whole(tables[0], rows)[owner, block.train.values]
-    )
+    np.testing.assert_allclose(interacted(block, tables[0], rows), whole(tables[0], rows)[owner, block.train.values])
 
 
 def test_means_of_lists_with_an_empty_one():
     values = np.array([[1.0, 2], [3, 4], [5, 6]])
-    np.testing.assert_allclose(means_of_lists(values, np.array([0, 2, 0, 1, 0])), [[0, 0], [2, 3], [0, 0], [5, 6], [0, 0]])
+    np.testing.assert_allclose(
+        means_of_lists(values, np.array([0, 2, 0, 1, 0])), [[0, 0], [2, 3], [0, 0], [5, 6], [0, 0]]
+    )
 
 
 @hypothesis_settings(max_examples=20, deadline=None)
@@ -391,7 +389,8 @@ def test_pfedrec_tunes_what_it_downloads():
 def test_pfedrec_keeps_the_score_function(backbone):
     run = Federation("pfedrec", made_block(), backbone=backbone, lr_items_factor=1)
     done = run.round()
-    assert done.upload.networks == {} and run.server.networks == {}
+    assert done.upload.networks == {}
+    assert run.server.networks == {}
     again = run.round()
     assert (again.private.users != done.private.users).any() or backbone == "ncf"
 
@@ -410,12 +409,11 @@ def test_organisations_and_both_backbones(name, backbone):
     run.round()
     download = run.method.download(run.server, run.block.clients)
     scores = run.method.score(run.private, download, run.block)
-    assert scores.shape == (8, ITEMS) and np.isfinite(scores).all()
+    assert scores.shape == (8, ITEMS)
+    assert np.isfinite(scores).all()
     some = np.array([3, 0])
     part = run.block.take(some)
-    own = run.method.score(
-        gather(run.private, run.block, some), run.method.download(run.server, part.clients), part
-    )
+    own = run.method.score(gather(run.private, run.block, some), run.method.download(run.server, part.clients), part)
     np.testing.assert_allclose(own, scores[[6, 7, 0, 1]], atol=1e-4)
     items = np.tile(np.array([5, 0, 7], np.int32), (8, 1))
     np.testing.assert_allclose(run.method.score(run.private, download, run.block, items), scores[:, [5, 0, 7]])

@@ -35,7 +35,7 @@ from fedrec.methods.fedvae import FedVae
 from fedrec.methods.vae_family import LAYERS, add_dense, add_factored, dropped, with_ones
 
 ITEMS, DIM, EPOCHS = 9, 2, 3
-SMALL = {"dim": DIM, "epochs": EPOCHS, "chunk": 3, "lr": 0.05}
+SMALL = {"dim": DIM, "epochs": EPOCHS, "chunk": 3, "lr": 0.05, "alpha": 1.0}
 
 
 def a_block(users: int = 5, per_client: int = 1, seed: int = 0) -> Block:
@@ -154,7 +154,7 @@ def test_local_training_equals_autograd_with_full_copies(gate):
     """ClientUpdate by torch's autograd and optimisers, user by user, gives the same everything."""
     block, nets, parts, bags, values, noise = a_chunk(gate)
     before = copy.deepcopy(parts)
-    plan = LocalPlan(EPOCHS, 0.05, "descent", 0.7, gate, 0.3)
+    plan = LocalPlan(EPOCHS, 0.05, "descent", 0.7, gate, 0.3, 0.05)
     trained = train_chunk(nets, parts, bags, values, noise, plan)
     arrays = trained.at_home()
     names = [f.name for f in dataclasses.fields(PrivateParts)]
@@ -219,7 +219,7 @@ def test_gradients_agree_with_finite_differences():
 def test_factors_of_rank_e_equal_full_copies(dual):
     _, nets, parts, bags, values, noise = a_chunk("linear")
     first, second = (copy.deepcopy(parts), copy.deepcopy(parts)) if dual else (None, None)
-    plan = LocalPlan(EPOCHS, 0.1, "descent", 0.5, "linear", 0.5)
+    plan = LocalPlan(EPOCHS, 0.1, "descent", 0.5, "linear", 0.5, 0.1)
     low = train_chunk(nets, first, bags, values, noise, plan)
     full = train_chunk(nets, second, bags, values, noise, plan, copies=True)
     frozen = train_chunk(nets, copy.deepcopy(parts) if dual else None, bags, values, noise,
@@ -341,10 +341,12 @@ def test_judged_locally_a_client_has_its_own_copies():
     for name, left, right in LAYERS:
         moved[name] -= rate * with_ones(getattr(changes, left))[user].T @ getattr(changes, right)[user]
     inside = slice(block.train.start[user], block.train.start[user + 1])
-    np.subtract.at(moved["items_in"], block.train.values[inside], rate * changes.values[inside] @ changes.delta_in[user])
+    np.subtract.at(
+        moved["items_in"], block.train.values[inside], rate * changes.values[inside] @ changes.delta_in[user]
+    )
     moved["bias_in"] -= rate * changes.delta_in[user].sum(0)
     own = method.score(update.private, update.local, block)[user]
-    expected = method.score(update.private, type(download)(**moved), block)[user]
+    expected = method.score(update.private, type(download)(**moved, alpha=server.alpha), block)[user]
     np.testing.assert_allclose(own, expected, rtol=1e-3, atol=1e-4)
     assert np.abs(own - method.score(update.private, download, block)[user]).max() > 1e-3
 
@@ -415,7 +417,9 @@ def test_sizes_are_those_of_the_paper():
 
 def test_encoding_is_the_dense_product():
     sizes = Sizes(ITEMS, DIM)
-    layers = to_device({**fresh_encoder(np.random.default_rng(0), sizes), **fresh_decoder(np.random.default_rng(1), sizes)}, "cpu")
+    layers = to_device(
+        {**fresh_encoder(np.random.default_rng(0), sizes), **fresh_decoder(np.random.default_rng(1), sizes)}, "cpu"
+    )
     block = a_block()
     values = torch.rand(len(block.train.values))
     dense = torch.zeros(block.n_users, ITEMS)
@@ -425,3 +429,60 @@ def test_encoding_is_the_dense_product():
     expected = torch.cat([narrow, torch.ones(block.n_users, 1)], 1) @ layers["encoder_out"]
     bags = Bags(block.train.start, block.train.values, "cpu")
     torch.testing.assert_close(encode(bags, layers, values), expected)
+
+
+def test_the_copies_descend_by_eta_alpha():
+    """Line 3 of Algorithm 1 differentiates Eq. (7), whose weight alpha_u is 1/n by default."""
+    block = a_block()
+    server, _ = started(a_method(alpha=0.0), block)
+    assert server.alpha == pytest.approx([1 / block.n_users])
+    assert a_method().plan(Keys(0, 1), 0.25).shared_rate == pytest.approx(0.05 * 0.25)
+
+
+# --- centralised relatives ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["multvae", "centdae", "recvae"])
+def test_a_centralised_relative_learns_what_is_there(name):
+    """Two groups of users with two groups of items: the missing items of one's own group come first."""
+    from fedrec.core.reference import Central
+    from fedrec.methods.registry import find
+
+    kind = find(name)
+    lists = [np.array([i for i in range(6) if i != u % 6], np.int32) + 6 * (u % 2) for u in range(24)]
+    train = Ragged(offsets(np.array([len(items) for items in lists])), np.concatenate(lists))
+    data = Central(World("two groups", 12, 24, 24), train, train)
+    small = {"dim": 4, "lr": 0.01, "batch_size": 10, **({"hidden": 16} if name == "recvae" else {})}
+    model = kind(build(kind.Settings, small, name))
+    state = model.start(data, Keys(1, 0))
+    losses = []
+    for number in range(1, 61):
+        state, loss = model.step(state, data, Keys(1, number))
+        losses.append(loss)
+    assert losses[-1] < losses[0]
+    scores = model.score(state, data, np.arange(24))
+    own = np.array([[(item >= 6) == bool(u % 2) for item in range(12)] for u in range(24)])
+    missing = [scores[u, 6 * (u % 2) + u % 6] for u in range(24)]
+    others = np.where(own, -np.inf, scores).max(1)
+    assert (np.array(missing) > others).mean() > 0.9
+    again = model.start(data, Keys(1, 0))
+    for number in range(1, 4):
+        again, _ = model.step(again, data, Keys(1, number))
+    assert np.isfinite(model.score(again, data, np.arange(3))).all()
+
+
+def test_item_features_multiply_the_layers():
+    from fedrec.maths.item_map import dual_features, item_features, item_map
+
+    rng = np.random.default_rng(0)
+    encoder = fresh_encoder(rng, Sizes(40, 2))
+    features = item_features(encoder["items_in"], encoder["encoder_mid"], encoder["encoder_out"])
+    expected = encoder["items_in"] @ encoder["encoder_mid"][:-1] @ encoder["encoder_out"][:-1, :2]
+    np.testing.assert_allclose(features, expected, rtol=1e-5)
+    views = dual_features(features, 2 * features, np.array([1, 3]), (0.25, 0.75))
+    np.testing.assert_allclose(views["weighted"], 1.75 * features, rtol=1e-5)
+    assert views["interacted"].sum() == 2
+    points = item_map(features)
+    assert points.shape == (40, 2)
+    assert points.min() == 0
+    assert points.max() == 1

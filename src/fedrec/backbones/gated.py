@@ -1,0 +1,137 @@
+"""FedIAR's client model: a gate weighs the local and the global view of an item, then a score function.
+
+    Phi    = H(u; Psi)                                                                            (Eq. 21)
+    lambda = G([z_local | z_global]; Phi)                                                         (Eq. 19)
+    z      = lambda z_local + (1 - lambda) z_global                                               (Eq. 18)
+    r      = sigmoid(S(u, z; Theta))                                                              (Eq. 20)
+
+To the training engines this is one backbone of twice the dimension: a user's row is ``[u | theta]``, theta being
+the weights of the affine score function, and an item's row is ``[z_local | z_global]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.backbones.base import Backbone
+from fedrec.core.messages import Array, Float32
+from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+GateKind = Literal["network", "equal", "global"]
+
+
+class GatedViews(Backbone):
+    """Gate, hypernetwork and score function; parameters ``[clients, ...]``, the bias ``[users]``.
+
+    ``gate``: the network, a constant one half (FedIAR without ALGF), or the global view alone (warm-up).
+    ``scorer``: ``affine`` (``theta . z + b``) or ``mlp`` (``[u | z]`` through one hidden layer, plus the affine).
+    """
+
+    name: ClassVar[str] = "gated"
+    per_user: ClassVar[frozenset[str]] = frozenset({"bias"})
+
+    def __init__(
+        self,
+        hidden: int = 8,
+        hyper_hidden: int = 16,
+        gate: GateKind = "network",
+        scorer: Literal["affine", "mlp"] = "affine",
+    ) -> None:
+        self.hidden, self.hyper_hidden, self.gate, self.scorer = hidden, hyper_hidden, gate, scorer
+
+    def gate_size(self, dim: int) -> int:
+        """Numbers in Phi: a hidden layer over ``2 d`` inputs and one output."""
+        return self.hidden * (2 * dim + 2) + 1
+
+    def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
+        """Layers by name; ``dim`` is d, half the width of a row."""
+        found: dict[str, tuple[int, ...]] = {
+            "hyper_weight_0": (dim, self.hyper_hidden),
+            "hyper_bias_0": (self.hyper_hidden,),
+            "hyper_weight_1": (self.hyper_hidden, self.gate_size(dim)),
+            "hyper_bias_1": (self.gate_size(dim),),
+        }
+        if self.scorer == "mlp":
+            found |= {"score_weight_0": (2 * dim, dim), "score_bias_0": (dim,), "score_weight_1": (dim, 1)}
+        return found
+
+    def start(self, keys: U64, dim: int) -> dict[str, Array]:
+        """Uniform in ``+-1 / sqrt(inputs)``, as torch's linear layers start; ``dim`` is the width ``2 d``."""
+        found: dict[str, Array] = {"bias": np.zeros(len(keys), np.float32)}
+        inputs = 1
+        for name, shape in self.shapes(dim // 2).items():
+            inputs = shape[0] if len(shape) == 2 else inputs
+            streams = keyed.streams(keyed.stream(0, "gated", name), keys)
+            drawn = (keyed.uniform(streams, int(np.prod(shape))) * 2 - 1) / np.sqrt(inputs)
+            found[name] = drawn.reshape(len(keys), *shape).astype(np.float32)
+        return found
+
+    def weights(self, person: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
+        """lambda ``[clients, batch, 1]`` (Eq. 19, 21) of users u ``[clients, batch or 1, d]``."""
+        import torch
+
+        inner = torch.relu(person @ networks["hyper_weight_0"] + networks["hyper_bias_0"].unsqueeze(-2))
+        made = inner @ networks["hyper_weight_1"] + networks["hyper_bias_1"].unsqueeze(-2)  # Phi
+        wide, h = items.shape[-1], self.hidden
+        first, first_bias, second, second_bias = made.split([wide * h, h, h, 1], dim=-1)
+        if made.shape[-2] == 1:
+            layer = first.reshape(*made.shape[:-2], wide, h)
+            state = torch.relu(items @ layer + first_bias)
+            return torch.sigmoid(state @ second.transpose(-1, -2) + second_bias)
+        layer = first.reshape(*made.shape[:-1], wide, h)
+        state = torch.relu((items.unsqueeze(-2) @ layer).squeeze(-2) + first_bias)
+        return torch.sigmoid((state * second).sum(-1, keepdim=True) + second_bias)
+
+    def fused(self, person: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
+        """The fused item vectors ``[clients, batch, d]`` (Eq. 18)."""
+        dim = items.shape[-1] // 2
+        local, common = items[..., :dim], items[..., dim:]
+        if self.gate == "global":
+            return common
+        if self.gate == "equal":
+            return 0.5 * (local + common)
+        share = self.weights(person, items, networks)
+        return common + share * (local - common)
+
+    def score(self, users: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
+        import torch
+
+        dim = items.shape[-1] // 2
+        person, theta = users[..., :dim], users[..., dim:]
+        vectors = self.fused(person, items, networks)
+        found = (theta * vectors).sum(-1) + networks["bias"]
+        if self.scorer == "mlp":
+            first = networks["score_weight_0"]
+            inner = person @ first[..., :dim, :] + vectors @ first[..., dim:, :] + networks["score_bias_0"].unsqueeze(-2)
+            found = found + (torch.relu(inner) @ networks["score_weight_1"]).squeeze(-1)
+        return found
+
+    def scores(
+        self,
+        users: Float32,
+        table: Float32,
+        networks: Mapping[str, Array] | None = None,
+        client_of_user: Int64 | None = None,
+    ) -> Float32:
+        """``table`` ``[clients, n_items, 2 d]`` or anything that gives one client's rows by its number."""
+        import torch
+
+        assert networks is not None, "the gate scores with its networks"
+        owners = np.arange(len(users)) if client_of_user is None else client_of_user
+        result = np.empty((len(users), table.shape[-2]), np.float32)
+        with torch.no_grad():
+            for user, client in enumerate(owners):
+                own = {n: torch.from_numpy(np.asarray(a[client]))[None] for n, a in networks.items() if n != "bias"}
+                own["bias"] = torch.from_numpy(networks["bias"][user : user + 1])[:, None]
+                person = torch.from_numpy(users[user])[None, None]
+                items = torch.from_numpy(np.ascontiguousarray(table[client]))[None]
+                result[user] = self.score(person, items, own)[0].numpy()
+        return result

@@ -1,0 +1,303 @@
+"""Many runs, each in its folder: one after the other in this process, or several at once in processes of their own.
+
+A finished run is never repeated, one that was cut off goes on from its checkpoint, and one that fails is named while
+the others go on. Processes are started only as far as the memory budget allows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedrec import running
+from fedrec.comparing import Job, reason_of
+from fedrec.core.reference import Reference
+from fedrec.data.sources import SOURCES
+from fedrec.methods.registry import find as find_method
+from fedrec.runs.folder import RESULT, ROUNDS
+from fedrec.runs.settings import RunSettings
+
+MIB = 1 << 20
+BASE_MB = 700
+"""What a process needs before it holds any data."""
+POLL_SECONDS = 0.5
+
+
+class Watcher:
+    """Told what happens; the command line prints it, the default is silent."""
+
+    def begins(self, job: Job, number: int, total: int) -> Any:
+        """A run starts; gives a ``cli.progress.Watch``, or nothing, for its rounds (in this process only)."""
+        return None
+
+    def ends(self, job: Job, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
+        """A run has ended; ``left``: seconds that all others still need, where that can be said."""
+
+    def ticks(self, running: Sequence[tuple[Job, int]], done: int, total: int, left: float | None) -> None:
+        """Now and then, with the round that each running run is in."""
+
+
+@dataclass
+class Estimate:
+    """How long runs take, from those that have ended: of the same kind where there are any, else of the nearest."""
+
+    seen: list[tuple[tuple[str, str, str], float]] = field(default_factory=list)
+
+    def add(self, settings: RunSettings, seconds: float) -> None:
+        self.seen.append((_kind(settings), seconds))
+
+    def of(self, settings: RunSettings) -> float | None:
+        """Seconds of one run; None where nothing is known at all."""
+        kind = _kind(settings)
+        for alike in (3, 2, 1, 0):
+            found = [seconds for other, seconds in self.seen if other[:alike] == kind[:alike]]
+            if found:
+                return sum(found) / len(found)
+        return None
+
+    def left(
+        self, waiting: Sequence[RunSettings], under_way: Mapping[int, tuple[RunSettings, float, float]], parallel: int
+    ) -> float | None:
+        """Seconds until all is done; ``under_way``: settings, seconds so far, share of rounds done."""
+        total = 0.0
+        for settings, elapsed, share in under_way.values():
+            known = self.of(settings)
+            whole = elapsed / share if share > 0.05 else known
+            if whole is None:
+                return None
+            total += max(0.0, whole - elapsed)
+        for settings in waiting:
+            known = self.of(settings)
+            if known is None:
+                return None
+            total += known
+        return total / max(1, parallel)
+
+
+def _kind(settings: RunSettings) -> tuple[str, str, str]:
+    return (settings.method, settings.data, settings.protocol)
+
+
+def carry_out(
+    jobs: Sequence[Job], *, parallel: int = 1, memory_mb: int | None = None, watcher: Watcher | None = None
+) -> dict[Path, str]:
+    """Run what is not finished; gives the reason of each failure by folder."""
+    watcher = watcher or Watcher()
+    estimate = Estimate()
+    for job in jobs:
+        if job.state == "finished":
+            seconds = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))["seconds"]["total"]
+            estimate.add(job.settings, seconds)
+    open_jobs = [job for job in jobs if job.state != "finished"]
+    if parallel <= 1:
+        return _in_turn(open_jobs, len(jobs), watcher, estimate)
+    return _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate).run()
+
+
+def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estimate) -> dict[Path, str]:
+    failures: dict[Path, str] = {}
+    done = total - len(jobs)
+    for place, job in enumerate(jobs):
+        watch = watcher.begins(job, done + 1, total)
+        began, failure = time.monotonic(), None
+        watching = (watch.round, watch.start) if watch is not None else (None, None)
+        try:
+            _run(job.settings, job.folder, job.state == "new", *watching)
+        except Exception as problem:
+            if os.environ.get("FEDREC_DEBUG"):
+                raise
+            failure = failures[job.folder] = reason_of(problem)
+        finally:
+            if watch is not None:
+                watch.stop()
+        seconds = time.monotonic() - began
+        if failure is None:
+            estimate.add(job.settings, seconds)
+        done += 1
+        left = estimate.left([other.settings for other in jobs[place + 1 :]], {}, 1)
+        watcher.ends(job, seconds, failure, done, total, left)
+    return failures
+
+
+def _run(settings: RunSettings, folder: Path, new: bool, *watching: Any) -> None:
+    if new:
+        running.execute(settings, folder, *watching)
+    else:
+        running.resume(folder, *watching)
+
+
+@dataclass
+class _Process:
+    job: Job
+    handle: subprocess.Popen[str]
+    began: float
+    expected_mb: float
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that its log has."""
+        try:
+            with open(self.job.folder / ROUNDS, "rb") as file:
+                return sum(1 for _ in file)
+        except OSError:
+            return 0
+
+    @property
+    def memory_mb(self) -> float:
+        """What it holds now, or is expected to hold soon, whichever is more."""
+        return max(self.expected_mb, resident_mb(self.handle.pid))
+
+
+class _Pool:
+    """Processes side by side within a memory budget."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        total: int,
+        parallel: int,
+        memory_mb: int | None,
+        watcher: Watcher,
+        estimate: Estimate,
+    ) -> None:
+        self.waiting = list(jobs)
+        self.total, self.done = total, total - len(jobs)
+        self.parallel = parallel
+        self.budget = memory_mb or round(0.8 * available_mb())
+        self.watcher, self.estimate = watcher, estimate
+        self.processes: list[_Process] = []
+        self.peaks: dict[tuple[str, str], float] = {}
+        self.failures: dict[Path, str] = {}
+
+    def run(self) -> dict[Path, str]:
+        try:
+            while self.waiting or self.processes:
+                self._start_what_fits()
+                time.sleep(POLL_SECONDS)
+                for process in list(self.processes):
+                    if process.handle.poll() is not None:
+                        self._ended(process)
+                self.watcher.ticks([(p.job, p.rounds) for p in self.processes], self.done, self.total, self._left())
+        finally:  # an interrupt: what runs keeps its last checkpoint
+            for process in self.processes:
+                process.handle.terminate()
+            for process in self.processes:
+                process.handle.wait()
+        return self.failures
+
+    def _start_what_fits(self) -> None:
+        held = sum(process.memory_mb for process in self.processes)
+        for job in list(self.waiting):
+            if len(self.processes) >= self.parallel:
+                return
+            need = self.peaks.get((job.settings.method, job.settings.data)) or expected_mb(job.settings)
+            if self.processes and held + need > self.budget:
+                continue  # a smaller one may still fit
+            self.waiting.remove(job)
+            self.processes.append(self._start(job, need))
+            held += need
+            self.watcher.begins(job, self.done + len(self.processes), self.total)
+
+    def _start(self, job: Job, need: float) -> _Process:
+        threads = str(max(1, (os.cpu_count() or 1) // self.parallel))
+        limits = dict.fromkeys(
+            ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), threads
+        )
+        handle = subprocess.Popen(
+            [sys.executable, "-m", "fedrec.cells", str(job.folder), job.state],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **limits},
+            start_new_session=True,  # an interrupt reaches us alone, and we end it
+        )
+        assert handle.stdin is not None
+        handle.stdin.write(job.settings.model_dump_json())
+        handle.stdin.close()
+        return _Process(job, handle, time.monotonic(), need)
+
+    def _ended(self, process: _Process) -> None:
+        self.processes.remove(process)
+        assert process.handle.stdout is not None
+        said = process.handle.stdout.read().strip().splitlines()
+        process.handle.stdout.close()
+        job, seconds, status = process.job, time.monotonic() - process.began, process.handle.returncode
+        failure = None
+        if status or not (job.folder / RESULT).is_file():
+            killed = f"its process was ended by signal {-status}" if status < 0 else f"exit status {status}"
+            failure = self.failures[job.folder] = said[-1] if said and status > 0 else killed
+        else:
+            self.estimate.add(job.settings, seconds)
+            result = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))
+            self.peaks[job.settings.method, job.settings.data] = result["memory"]["peak_mb"]
+        self.done += 1
+        self.watcher.ends(job, seconds, failure, self.done, self.total, self._left())
+
+    def _left(self) -> float | None:
+        now = time.monotonic()
+        under_way = {
+            number: (p.job.settings, now - p.began, p.rounds / p.job.settings.rounds)
+            for number, p in enumerate(self.processes)
+        }
+        return self.estimate.left([job.settings for job in self.waiting], under_way, self.parallel)
+
+
+def expected_mb(settings: RunSettings) -> float:
+    """An upper guess at what a run holds: for a federated method, three item tables for every user."""
+    kind, source = find_method(settings.method), SOURCES.get(settings.data)
+    sizes = [] if source is None else [*source.sizes.values(), *source.reported.values()]
+    if not sizes or issubclass(kind, Reference):
+        return BASE_MB + settings.memory_mb
+    largest = max(size.users * size.items for size in sizes)
+    return BASE_MB + settings.memory_mb + 3 * 4 * largest * int(settings.settings.get("dim") or 16) / MIB
+
+
+def available_mb() -> float:
+    """Memory that is free for us, in MiB."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    return 4096.0
+
+
+def resident_mb(process: int) -> float:
+    """What a process holds now, in MiB; 0 where that cannot be seen."""
+    try:
+        with open(f"/proc/{process}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _child(folder: Path, state: str) -> int:
+    """One run in a process of its own: settings come as JSON, the reason of a failure goes out as one line."""
+    parent = os.getppid()
+    settings = RunSettings(**json.loads(sys.stdin.read()))
+
+    def still_wanted(*_: Any) -> None:
+        if os.getppid() != parent:  # nobody waits any more: leave the folder to whoever comes next
+            os._exit(3)
+
+    try:
+        _run(settings, folder, state == "new", still_wanted)
+    except Exception as problem:
+        if os.environ.get("FEDREC_DEBUG"):
+            raise
+        print(reason_of(problem), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_child(Path(sys.argv[1]), sys.argv[2]))

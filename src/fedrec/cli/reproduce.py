@@ -1,0 +1,174 @@
+"""``fedrec reproduce``: a published table, made again, with the honest one beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrec.cli import options as o
+from fedrec.cli.run import check_json
+from fedrec.errors import BadInput
+
+
+def reproduce(
+    context: typer.Context,
+    paper: Annotated[
+        str | None, typer.Argument(help="The paper: fedca, fedcia, fed3cr, fediar or feddae.", metavar="PAPER")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table's number [the paper's main table].", metavar="N")
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help="Only these rows: labels, methods or groups.", metavar="A,B")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Only these data sets, e.g. ml-100k.", metavar="A,B")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few rounds only, to see that it runs; no result.")] = False,
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Runs at once, in processes of their own [a quarter of the cores].")
+    ] = None,
+    memory_mb: Annotated[
+        int | None, typer.Option("--memory-mb", help="Memory for all runs together [four fifths of what is free].")
+    ] = None,
+    data_dir: o.DataDir = None,
+    device: o.Device = "cpu",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of runs and report [runs/reproduce-PAPER].")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as one JSON object.")] = None,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Make a table of a paper again: published value, ours, the difference, and ours under the strict protocol.
+
+    Every cell is a run folder: a finished one is read, not run again; one that was cut off is continued.
+    """
+    from fedrec import reproducing
+    from fedrec.cli.compare import command_line, parse_seeds
+    from fedrec.cli.result import write_json
+    from fedrec.recipes import published
+    from fedrec.report.reproduction_text import as_json
+
+    check_json(json_file)
+    if paper is None:
+        raise BadInput(f"which paper? name one of {', '.join(published.PAPERS)}")
+    if jobs is not None and jobs < 1:
+        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+    if memory_mb is not None and memory_mb < 256:
+        raise BadInput(f"--memory-mb {memory_mb} is out of range; give 256 or more")
+    found = published.find(paper)
+    chosen = (found.table(table) if table else found.tables[0]).chosen(words(rows), words(columns))
+    parallel = jobs or max(1, (os.cpu_count() or 1) // 4)
+    folder = (out or Path("runs") / f"reproduce-{paper}") / ("quick" if quick else "")
+    command = command_line(context)
+    if chosen.kind == "bytes":
+        done = reproducing.bytes_table(chosen)
+    else:
+        blocks = min(1024, max(64, memory_mb // parallel // 4)) if memory_mb else 1024
+        given = o.present(data_dir=data_dir, device=device, memory_mb=blocks)
+        work = reproducing.plan(chosen, parse_seeds(seeds), folder, quick=quick, given=given)
+        if plan_only:
+            print_plan(work)
+            return
+        if not work.jobs:
+            for what in dict.fromkeys(spot.absent for spot in work.spots):
+                typer.echo(f"fedrec: cannot run: {what}", err=True)
+        try:
+            done = reproducing.carry_out(work, parallel=parallel, memory_mb=memory_mb, watcher=Lines(quiet, parallel))
+        except KeyboardInterrupt:
+            typer.echo("fedrec: runs so far are kept; the same command goes on from there", err=True)
+            raise
+    print_reproduction(done)
+    if json_file is not None:
+        write_json(json_file, as_json(done, command))
+    written = reproducing.write_report(done, folder, command)
+    typer.echo(f"report: {', '.join(map(str, written))}")
+    if done.failures:
+        raise typer.Exit(1)
+
+
+def words(text: str | None) -> list[str]:
+    """``"a,b"`` as a list."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def print_plan(work: Any) -> None:
+    """What would be run, and what cannot be."""
+    jobs = work.jobs
+    open_jobs = [job for job in jobs if job.state != "finished"]
+    typer.echo(f"{len(jobs)} runs, {len(jobs) - len(open_jobs)} of them finished, in {work.out}")
+    for job in open_jobs:
+        rounds = job.settings.rounds
+        typer.echo(f"  {job.label} on {job.settings.data}, {job.settings.protocol}, {rounds} rounds ({job.state})")
+    for reason in dict.fromkeys(spot.absent for spot in work.spots if spot.absent):
+        names = dict.fromkeys(spot.row.name for spot in work.spots if spot.absent == reason)
+        typer.echo(f"  not run: {', '.join(names)}: {reason}")
+
+
+def print_reproduction(done: Any) -> None:
+    """Banners, tables, remarks, and what is not there and why."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from fedrec.report.reproduction import heading, remarks
+    from fedrec.report.reproduction_text import terminal_tables
+
+    console = Console(highlight=False)
+    wide = not console.is_terminal
+    console.print(Text(heading(done), style="bold"), soft_wrap=wide)
+    for banner, table in terminal_tables(done):
+        if wide:
+            console.width = console.measure(table, options=console.options.update(width=1000)).maximum
+        if banner:
+            console.print(Text(banner, style="bold red"), soft_wrap=wide)
+        console.print(table)
+    for remark in remarks(done):
+        console.print(Text(remark, style="dim"), soft_wrap=wide)
+    for what, reason in done.absent:
+        console.print(Text(f"not run: {what}: {reason}", style="yellow"), soft_wrap=wide)
+    for failure in done.failures:
+        console.print(Text(f"failed: {failure}", style="red"), soft_wrap=wide)
+
+
+def span(seconds: float | None) -> str:
+    """``about 12 min``."""
+    if seconds is None:
+        return "time left not known yet"
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
+
+
+class Lines:
+    """Progress as lines: one when a run ends, and now and then what is under way."""
+
+    def __init__(self, quiet: bool, parallel: int) -> None:
+        self.quiet, self.parallel, self.last = quiet, parallel, time.monotonic()
+
+    def begins(self, job: Any, number: int, total: int) -> Any:
+        from fedrec.cli.progress import Watch
+
+        if self.parallel > 1:
+            return None
+        return Watch(f"[{number}/{total}] {_label(job)}", self.quiet)
+
+    def ends(self, job: Any, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
+        if not self.quiet:
+            how = f"FAILED: {failure}" if failure else f"done in {seconds:.0f} s"
+            rest = span(left) if done < total else "all done"
+            typer.echo(f"[{done}/{total}] {_label(job)}: {how}; {rest}", err=True)
+
+    def ticks(self, running: Any, done: int, total: int, left: float | None) -> None:
+        if self.quiet or time.monotonic() - self.last < 30:
+            return
+        self.last = time.monotonic()
+        now = ", ".join(f"{_label(job)} round {rounds}/{job.settings.rounds}" for job, rounds in running)
+        typer.echo(f"  {now}; {span(left)}", err=True)
+
+
+def _label(job: Any) -> str:
+    return f"{job.label} on {job.settings.data}, {job.settings.protocol}"

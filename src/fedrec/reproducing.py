@@ -1,0 +1,325 @@
+"""A published table, made again: plan its cells, carry them out, put the published value, ours and strict side by side.
+
+A cell is a method with the row's settings on a column's data under one seed, once under the paper's protocol and once
+under `strict`. Every cell is a run folder; cells that several tables share (FedCA's main row, the controls) are run once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fedrec import cells, running
+from fedrec.comparing import Job, Jobs, exact_chance, folder_state, reason_of
+from fedrec.core.reference import Reference
+from fedrec.data.fetch import by_hand
+from fedrec.data.load import WORLDS, default_data_dir
+from fedrec.data.sources import SOURCES
+from fedrec.errors import BadInput
+from fedrec.methods.registry import find as find_method
+from fedrec.methods.registry import names as method_names
+from fedrec.recipes.published import Column, PublishedTable, TableRow, Value
+from fedrec.report.comparison import CONTROLS, compare_runs
+from fedrec.report.reproduction import Line, Panel, Reproduction, line_of
+from fedrec.report.runs import FinishedRun, load_run
+from fedrec.runs.settings import RunSettings
+
+QUICK_ROUNDS = 3
+CHECKPOINT_SECONDS = 60.0
+"""Tables of all clients are large: a checkpoint every ten seconds would cost more than it saves."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One row on one data set: its runs under both protocols, or why there are none."""
+
+    row: TableRow
+    column: Column
+    control: bool
+    ours: tuple[Job, ...] = ()
+    strict: tuple[Job, ...] = ()
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that a table needs, checked before the first run."""
+
+    table: PublishedTable
+    seeds: tuple[int, ...]
+    out: Path
+    quick: bool
+    spots: tuple[Spot, ...]
+    missing: Mapping[str, str]
+    """By column: which file is missing."""
+
+    @property
+    def rounds(self) -> int:
+        return min(QUICK_ROUNDS, self.table.rounds) if self.quick else self.table.rounds
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every run once: all rows under one seed first, so that an interrupted table is complete as far as it goes."""
+        found: dict[Path, Job] = {}
+        spots = sorted(self.spots, key=lambda spot: not spot.control)  # controls first: they say what the rest is worth
+        for place in range(len(self.seeds)):
+            for spot in spots:
+                for job in (*spot.ours[place : place + 1], *spot.strict[place : place + 1]):
+                    found.setdefault(job.folder, job)
+        return list(found.values())
+
+
+def plan(
+    table: PublishedTable,
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    quick: bool = False,
+    given: Mapping[str, Any] | None = None,
+) -> Work:
+    """The runs that a table needs. ``given``: run settings of all of them (``data_dir``, ``device``, ``memory_mb``)."""
+    if not seeds:
+        raise BadInput("no seed is given; name at least one, for example --seeds 0,1,2")
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out} is a file; give --out a folder")
+    seeds = tuple(dict.fromkeys(seeds))
+    work = Work(table, seeds, out, quick, (), {})
+    given = {"checkpoint_seconds": CHECKPOINT_SECONDS, "keep_selected": False, **(given or {})}
+    missing = {column.key: lacking(column, given.get("data_dir")) for column in table.columns}
+    spots = []
+    for column in table.columns:
+        rows = [(row, False) for row in table.rows if column.key in row.published]
+        runnable = not missing[column.key] and any(not absent(row) for row, _ in rows)
+        rows += [(TableRow(name, name, {}), True) for name in CONTROLS if runnable]
+        for row, control in rows:
+            why = missing[column.key] or absent(row)
+            spots.append(Spot(row, column, control, absent=why) if why else _spot(work, row, column, control, given))
+    return replace(work, spots=tuple(spots), missing={key: why for key, why in missing.items() if why})
+
+
+def lacking(column: Column, data_dir: Path | None) -> str:
+    """Which file of a column's data is missing and where to put it; empty where it is there."""
+    if not column.data:
+        return column.missing
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    source = SOURCES.get(column.data)
+    if source is not None:
+        if source.find(folder / source.name) is not None:
+            return ""
+        return f"{source.name} is not in {folder}; run 'fedrec data get {source.name}'. {by_hand(source, folder / source.name)}"
+    if column.data.partition(":")[0] in WORLDS or Path(column.data).exists() or (folder / column.data).exists():
+        return ""
+    return (
+        f"the paper's own partition {column.data} is not in {folder}; place train, valid and test (.tsv or .tsv.gz, "
+        f"columns client, user, item) in {folder / column.data}"
+    )
+
+
+def absent(row: TableRow) -> str:
+    """Why a row cannot be run by this version; empty where it can."""
+    if row.blocked:
+        return f"not in this version: needs {row.blocked}"
+    return "" if row.method in method_names() else f"not in this version: the method {row.method}"
+
+
+def _spot(work: Work, row: TableRow, column: Column, control: bool, given: Mapping[str, Any]) -> Spot:
+    both: dict[str, tuple[Job, ...]] = {}
+    for protocol in (work.table.protocol, "strict"):
+        jobs = []
+        for seed in work.seeds:
+            try:
+                settings = settings_of(row, column, protocol, seed, work, given)
+            except (BadInput, ImportError) as problem:  # a setting or a package that this version lacks
+                return Spot(row, column, control, absent=f"not in this version: {reason_of(problem)}")
+            path = work.out / "runs" / folder_name(settings, row, column)
+            jobs.append(Job(settings, path, folder_state(path, settings)))
+        both[protocol] = tuple(jobs)
+    return Spot(row, column, control, both[work.table.protocol], both["strict"])
+
+
+def settings_of(
+    row: TableRow, column: Column, protocol: str, seed: int, work: Work, given: Mapping[str, Any]
+) -> RunSettings:
+    """Settings of one cell: the row's over the paper's recipe over the method's own."""
+    kind = find_method(row.method)
+    chosen: dict[str, Any] = {**given, **column.run, "data": column.data, "protocol": protocol, "seed": seed}
+    if not issubclass(kind, Reference):
+        chosen["rounds"] = work.rounds
+    elif work.quick and not kind.one_shot:
+        chosen["rounds"] = min(QUICK_ROUNDS, kind.rounds)
+    return running.resolve(row.method, {**chosen, "settings": dict(row.settings)})
+
+
+def folder_name(settings: RunSettings, row: TableRow, column: Column) -> str:
+    """``ml-100k/paper-fedca/fedca-alpha0.3-seed0``: rows that mean the same run have the same folder."""
+    usual = running.resolve(row.method, {"data": settings.data, "protocol": settings.protocol}).settings
+    own = {key: value for key, value in settings.settings.items() if usual.get(key) != value}
+    words = "-".join(f"{key}{value}" for key, value in sorted(own.items()))
+    words = re.sub(r"[^\w.=-]+", "_", words)
+    if len(words) > 60:
+        words = hashlib.sha256(words.encode()).hexdigest()[:12]
+    name = "-".join(part for part in (row.method, words, f"seed{settings.seed}") if part)
+    return f"{column.key}/{settings.protocol}/{name}"
+
+
+def carry_out(
+    work: Work, *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
+) -> Reproduction:
+    """Run what is not there yet, then read it all back as one table."""
+    jobs = work.jobs
+    with alone(work.out, bool(jobs)):
+        failures = cells.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
+    return collect(work, failures)
+
+
+@contextmanager
+def alone(out: Path, needed: bool = True) -> Iterator[None]:
+    """Nobody else makes runs in this folder meanwhile; that somebody does is bad input."""
+    import fcntl
+
+    if not needed:
+        yield
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with open(out / ".lock", "w", encoding="ascii") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BadInput(f"another fedrec reproduce works in {out}; wait for it, or choose another --out") from None
+            yield
+    except PermissionError as problem:
+        raise BadInput(f"cannot write to {out}: {problem.strerror}; choose another --out") from None
+
+
+def collect(work: Work, failures: Mapping[Path, str]) -> Reproduction:
+    """The table from the run folders; what failed or is missing is named."""
+    loaded = {job.folder: load_run(job.folder) for job in work.jobs if job.folder not in failures}
+    panels = []
+    for column in work.table.columns:
+        spots = [spot for spot in work.spots if spot.column is column]
+        lines = tuple(_line(work, spot, loaded, failures) for spot in spots)
+        panel = Panel(column, lines, work.missing.get(column.key, ""))
+        panels.append(_with_controls(panel, spots, loaded))
+    return Reproduction(work.table, tuple(panels), work.seeds, work.rounds, work.quick)
+
+
+def _line(work: Work, spot: Spot, loaded: Mapping[Path, FinishedRun], failures: Mapping[Path, str]) -> Line:
+    lost = [
+        f"{spot.row.name} on {spot.column.key}, {job.settings.protocol}, seed {job.settings.seed}: {failures[job.folder]}"
+        for job in (*spot.ours, *spot.strict)
+        if job.folder in failures
+    ]
+    ours, strict = (
+        [loaded[job.folder] for job in jobs if job.folder in loaded] for jobs in (spot.ours, spot.strict)
+    )
+    return line_of(
+        spot.row, work.table, spot.column, ours, strict, absent=spot.absent, failures=lost, control=spot.control
+    )
+
+
+def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, FinishedRun]) -> Panel:
+    """Chance and the leak banner, from the controls under each protocol."""
+    controls = [spot for spot in spots if spot.control]
+    banners: list[str | None] = []
+    known: dict[str, float] = {}
+    for which in ("ours", "strict"):
+        jobs = [job for spot in controls for job in getattr(spot, which)]
+        runs = [loaded[job.folder] for job in jobs if job.folder in loaded]
+        if not runs:
+            banners.append(None)
+            continue
+        chance = exact_chance(Jobs(tuple(jobs), (), Path()))
+        banners.append(compare_runs(runs, chance=chance).banner)
+        if which == "ours":
+            known = chance
+    return replace(panel, banner=banners[0], strict_banner=banners[1], chance=known)
+
+
+def bytes_table(table: PublishedTable) -> Reproduction:
+    """A table of communication, from the messages that the methods really build, without a model being trained."""
+    from fedrec.evaluation.statistics import Summary
+    from fedrec.report.reproduction import Entry
+
+    panels = []
+    for column in table.columns:
+        size = table.sizes[column.key]
+        lines = []
+        for row in table.rows:
+            published: Sequence[Value] = row.published[column.key]
+            why = absent(row)
+            if why:
+                lines.append(Line(row.name, row.method, tuple(Entry(value) for value in published), absent=why))
+                continue
+            counted = message_bytes(row, table.settings, size["items"], size["interactions"])
+            entries = tuple(
+                Entry(value, Summary(counted[metric] / 1024, float("nan"), 1))
+                for value, metric in zip(published, table.metrics, strict=True)
+            )
+            lines.append(Line(row.name, row.method, entries))
+        panels.append(Panel(column, tuple(lines)))
+    return Reproduction(table, tuple(panels), (0,), 0)
+
+
+def message_bytes(row: TableRow, settings: Mapping[str, Any], items: int, interactions: int) -> dict[str, int]:
+    """Bytes of the floating numbers in one client's download and upload, by the wire encoding.
+
+    The client has so many interactions in a catalogue of so many items; both messages are those of its first round.
+    Whole numbers beside the tables (a count, a lottery ticket: a few bytes) are left out, as the paper leaves them.
+    """
+    import numpy as np
+
+    from fedrec.core import wire
+    from fedrec.core.block import Block, World
+    from fedrec.core.method import Keys
+    from fedrec.core.settings import build
+    from fedrec.data.ragged import Ragged, offsets
+
+    kind = find_method(row.method)
+    own = {key: value for key, value in {**settings, **row.settings}.items() if key in kind.Settings.model_fields}
+    fields = kind.Settings.model_fields
+    method: Any = kind(build(kind.Settings, {**own, **({"epochs": 1} if "epochs" in fields else {})}, row.method))
+    one = np.arange(1, dtype=np.uint64)
+    train = Ragged(offsets(np.array([interactions])), np.arange(interactions, dtype=np.int32))
+    block = Block(items, np.arange(1), one, np.array([0, 1]), one, train, train)
+    world = World("one client", items, 1, 1)
+    keys, form = Keys(0, 0), wire.Form.of(method.settings)
+    download = method.download(method.start_server(world, keys), block.clients)
+    update = method.local_update(method.start_clients(world, block, keys), download, block, Keys(0, 1))
+
+    def floating(message: Any) -> int:
+        arrays = (array for _, array in wire.message_arrays(message, form))
+        return sum(array.nbytes for array in arrays if array.dtype.kind == "f")
+
+    return {"download": floating(download), "upload": floating(update.upload)}
+
+
+def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]:
+    """Write ``tableN.md``, ``.csv``, ``.html`` and a ``.png`` for every data set."""
+    from functools import partial
+
+    from fedrec.report.canvas import save_png
+    from fedrec.report.page_reproduction import reproduction_page
+    from fedrec.report.reproduction_figure import dot_plot
+    from fedrec.report.reproduction_text import as_csv, markdown_page
+    from fedrec.runs.atomic import replace_file, write_text
+
+    out.mkdir(parents=True, exist_ok=True)
+    figures = []
+    for panel in done.panels:
+        file = f"{done.file}-{panel.column.key}.png"
+        figure = dot_plot(done, panel) if done.table.kind == "quality" else None
+        if figure is None:
+            (out / file).unlink(missing_ok=True)  # of an earlier time
+            continue
+        replace_file(out / file, partial(save_png, figure))
+        figures.append((file, f"{done.table.metrics[0]} on {panel.column.label}: published, ours, strict"))
+    write_text(out / f"{done.file}.csv", as_csv(done))
+    write_text(out / f"{done.file}.md", markdown_page(done, command, figures))
+    write_text(out / f"{done.file}.html", reproduction_page(done, command))
+    return [out / f"{done.file}{end}" for end in (".md", ".csv", ".html")] + [out / file for file, _ in figures]

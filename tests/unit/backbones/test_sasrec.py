@@ -1,0 +1,221 @@
+"""SASRec: attention that cannot look ahead, sequences as they are cut, and training that is each client's own."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fedrec.backbones.neumf import NeuMf
+from fedrec.backbones.sasrec import SasRec
+from fedrec.core.block import Block, World
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central
+from fedrec.core.settings import TrainingSettings
+from fedrec.data.ragged import Ragged, offsets
+from fedrec.keyed import keys_of
+from fedrec.learn.sequential import represented, sequences, train_sequences
+from fedrec.methods.neumf import CentralNeuMf, CentralNeuMfSettings
+from fedrec.methods.sasrec import CentralSasRec, CentralSasRecSettings
+
+ITEMS, DIM = 20, 4
+
+
+def block_of(lists: list[list[int]], users_of_client: tuple[int, ...]) -> Block:
+    train = Ragged(
+        offsets(np.array([len(own) for own in lists])), np.array(functools.reduce(operator.iadd, lists, []), np.int32)
+    )
+    exclude = Ragged(
+        train.start, np.array(functools.reduce(operator.iadd, (sorted(own) for own in lists), []), np.int32)
+    )
+    return Block(
+        n_items=ITEMS,
+        clients=np.arange(len(users_of_client)),
+        client_keys=keys_of(range(len(users_of_client))),
+        user_start=offsets(np.array(users_of_client)),
+        user_keys=keys_of(range(len(lists))),
+        train=train,
+        exclude=exclude,
+    )
+
+
+LISTS = [[3, 1, 4, 15], [9, 2], [6], [5, 3, 8, 9, 7, 2, 0], [1, 2, 3], []]
+
+
+@pytest.fixture
+def block() -> Block:
+    return block_of(LISTS, (1, 1, 1, 2, 1))
+
+
+def parts(clients: int, blocks: int = 2, length: int = 3) -> tuple[SasRec, np.ndarray, dict]:
+    backbone = SasRec(length, blocks)
+    table = np.random.default_rng(0).normal(size=(ITEMS, DIM)).astype(np.float32)
+    return backbone, table, backbone.start(keys_of(range(clients)), DIM)
+
+
+def test_sequences_are_the_latest_items_in_time_order(block):
+    cut = sequences(block, 3, block.user_keys)
+    np.testing.assert_array_equal(cut.latest[0], [1, 4, 15])
+    np.testing.assert_array_equal(cut.inputs[0], [3, 1, 4])
+    np.testing.assert_array_equal(cut.targets[0], [1, 4, 15])
+    np.testing.assert_array_equal(cut.inputs[1], [-1, -1, 9])
+    np.testing.assert_array_equal(cut.targets[1], [-1, -1, 2])
+    np.testing.assert_array_equal(cut.latest[2], [-1, -1, 6])
+    assert (cut.targets[2] == -1).all()
+    assert (cut.latest[5] == -1).all()
+    for user, own in enumerate(LISTS):
+        drawn = cut.negatives[user][cut.negatives[user] >= 0]
+        assert not set(drawn) & set(own)
+        assert ((cut.negatives[user] >= 0) == (cut.targets[user] >= 0)).all()
+
+
+def test_a_state_depends_on_what_came_before_only():
+    backbone, _, networks = parts(1)
+    own = {name: torch.from_numpy(values) for name, values in networks.items()}
+    items = torch.randn(1, 1, 3, DIM, generator=torch.Generator().manual_seed(0))
+    real = torch.ones(1, 1, 3, dtype=torch.bool)
+    before = backbone.represent(items, real, own)
+    later = items.clone()
+    later[..., 2, :] += 5
+    after = backbone.represent(later, real, own)
+    torch.testing.assert_close(before[..., :2, :], after[..., :2, :])
+    assert not torch.allclose(before[..., 2, :], after[..., 2, :])
+
+
+def test_padding_changes_nothing():
+    backbone, _, networks = parts(1)
+    own = {name: torch.from_numpy(values) for name, values in networks.items()}
+    items = torch.randn(1, 1, 3, DIM, generator=torch.Generator().manual_seed(0))
+    real = torch.tensor([[[False, True, True]]])
+    other = items.clone()
+    other[..., 0, :] = 9.0
+    torch.testing.assert_close(
+        backbone.represent(items, real, own)[..., 1:, :], backbone.represent(other, real, own)[..., 1:, :]
+    )
+
+
+def test_one_block_by_hand():
+    """Two items and one block, written out in numpy."""
+    backbone, table, networks = parts(1, blocks=1, length=2)
+    net = {name: values[0].astype(float) for name, values in networks.items()}
+    net["scale_a_0"] += 0.3
+    found = represented(
+        block_of([[7, 2]], (1,)), table, backbone, {name: values.astype(np.float32) for name, values in net.items()}
+    )
+
+    def norm(x, scale, shift):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + shift
+
+    x = table[[7, 2]].astype(float) * 2 + net["position"]
+    q = norm(x, net["scale_a_0"], net["shift_a_0"])
+    logits = q[1] @ net["query_0"] @ (x @ net["key_0"]).T / 2
+    weights = np.exp(logits) / np.exp(logits).sum()
+    x = q[1] + weights @ (x @ net["value_0"])
+    inner = norm(x, net["scale_b_0"], net["shift_b_0"])
+    x = inner + np.maximum(inner @ net["in_0"] + net["in_bias_0"], 0) @ net["out_0"] + net["out_bias_0"]
+    np.testing.assert_allclose(found[0], norm(x, net["scale"], net["shift"]), atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("batch", [1, 64])
+def test_a_block_gives_what_its_clients_give(block, optimizer, batch):
+    backbone, table, networks = parts(block.n_clients)
+    settings = TrainingSettings(epochs=3, lr=0.05, optimizer=optimizer, batch_size=batch, weight_decay=0.01)
+    draws, keys = block.user_keys + np.uint64(1), block.client_keys
+    tables = table[None] + 0.1 * np.arange(block.n_clients, dtype=np.float32)[:, None, None]
+    together = train_sequences(block, tables, settings, draws, keys, backbone, networks, proximal=0.1)
+    users = 0
+    for client in range(block.n_clients):
+        one = block.take(np.array([client]))
+        own = slice(users, users + one.n_users)
+        users += one.n_users
+        alone = train_sequences(
+            one, tables[[client]], settings, draws[own], keys[[client]], backbone,
+            {name: values[[client]] for name, values in networks.items()}, proximal=0.1,
+        )  # fmt: skip
+        mine = together.rows.take(np.array([client]))
+        np.testing.assert_array_equal(mine.ids, alone.rows.ids)
+        np.testing.assert_allclose(mine.values, alone.rows.values, atol=2e-5)
+        np.testing.assert_allclose(together.users[own], alone.users, atol=1e-4)
+        np.testing.assert_allclose(together.loss[client], alone.loss[0], rtol=1e-4)
+        for name in networks:
+            np.testing.assert_allclose(together.networks[name][client], alone.networks[name][0], atol=2e-5)
+
+
+def test_the_users_that_come_back_are_those_of_the_trained_model(block):
+    backbone, table, networks = parts(block.n_clients)
+    trained = train_sequences(
+        block, table, TrainingSettings(epochs=2), block.user_keys, block.client_keys, backbone, networks
+    )
+    tables = table[None] + trained.rows.dense()
+    moved = {name: values + trained.networks[name] for name, values in networks.items()}
+    np.testing.assert_allclose(trained.users, represented(block, tables, backbone, moved), atol=1e-5)
+
+
+def test_shared_and_stacked_networks_train_alike(block):
+    backbone, table, networks = parts(1)
+    settings = TrainingSettings(epochs=2)
+    once = {name: values[0] for name, values in networks.items()}
+    many = {name: np.repeat(values, block.n_clients, axis=0) for name, values in networks.items()}
+    one = train_sequences(block, table, settings, block.user_keys, block.client_keys, backbone, once)
+    other = train_sequences(block, table, settings, block.user_keys, block.client_keys, backbone, many)
+    np.testing.assert_allclose(one.rows.values, other.rows.values, atol=1e-6)
+    for name in networks:
+        np.testing.assert_allclose(one.networks[name], other.networks[name], atol=1e-6)
+
+
+def circle(users: int = 60) -> Central:
+    """Everybody walks round the same circle of items: what comes next is certain to who looks at the order."""
+    draw = np.random.default_rng(0)
+    lists = [[(int(first) + step) % ITEMS for step in range(8)] for first in draw.integers(0, ITEMS, users)]
+    block = block_of(lists, (users,))
+    return Central(World("circle", ITEMS, users, users), block.train, block.exclude)
+
+
+def test_the_centralised_reference_learns_the_order():
+    data = circle()
+    model = CentralSasRec(CentralSasRecSettings(dim=16, length=6, blocks=1, lr=0.02, epochs=10))
+    state = model.start(data, Keys(0, 0))
+    for number in range(1, 7):
+        state, loss = model.step(state, data, Keys(0, number))
+    scores = model.score(state, data, np.arange(60))
+    for user in range(60):
+        scores[user, data.train[user]] = -np.inf
+    following = (data.train.values.reshape(60, 8)[:, -1] + 1) % ITEMS
+    assert (scores.argmax(1) == following).mean() > 0.9
+    assert loss < 0.5
+
+
+def test_neumf_scores_as_it_trains():
+    backbone = NeuMf((8, 4))
+    networks = {name: values[0] for name, values in backbone.start(keys_of([3]), 6).items()}
+    networks["h"] = np.array([0.5, -1.0, 2.0], np.float32)
+    draw = np.random.default_rng(0)
+    users, table = draw.normal(size=(2, 6)).astype(np.float32), draw.normal(size=(5, 6)).astype(np.float32)
+    own = {name: torch.from_numpy(values)[None] for name, values in networks.items()}
+    people = torch.from_numpy(np.repeat(users, 5, axis=0))[None]
+    logits = backbone.score(people, torch.from_numpy(np.tile(table, (2, 1)))[None], own)
+    np.testing.assert_allclose(backbone.scores(users, table, networks).ravel(), logits[0], atol=1e-5)
+    bare = backbone.scores(users, table, {**networks, "h": np.zeros(3, np.float32)})
+    np.testing.assert_allclose(
+        backbone.scores(users, table, networks) - bare, (users[:, :3] * networks["h"]) @ table[:, :3].T, atol=1e-5
+    )
+
+
+def test_neumf_learns_two_tastes():
+    lists = [list(np.random.default_rng(u).choice(10, 6, replace=False) + 10 * (u % 2)) for u in range(40)]
+    block = block_of([[int(i) for i in own] for own in lists], (40,))
+    data = Central(World("tastes", ITEMS, 40, 40), block.train, replace(block).exclude)
+    model = CentralNeuMf(CentralNeuMfSettings(dim=8, lr=0.02, epochs=5, batch_size=64))
+    state = model.start(data, Keys(0, 0))
+    for number in range(1, 5):
+        state, _ = model.step(state, data, Keys(0, number))
+    scores = model.score(state, data, np.arange(40))
+    own = np.array([scores[u, 10 * (u % 2) : 10 * (u % 2) + 10].mean() for u in range(40)])
+    other = np.array([scores[u, 10 - 10 * (u % 2) : 20 - 10 * (u % 2)].mean() for u in range(40)])
+    assert (own > other).mean() > 0.95
