@@ -121,7 +121,7 @@ def loop(setting: Setting, users: int) -> tuple[float, float]:
                 total[name] += array.grad
             descent.step()
             adam.step()
-        loss += float(value)
+        loss += float(value.detach())
         setting.wait()
         seconds += time.perf_counter() - began
     return seconds, loss / max(1, users)

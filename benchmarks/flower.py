@@ -133,7 +133,8 @@ def command_line() -> None:
                 time.sleep(0.5)
             if not (read_served(run.path) or {}).get("done"):
                 sys.exit(f"the run stopped:\n{cluster.crew.tail('run', 30)}")
-        report(world, given, [json.loads(line) for line in open(run.path / "floor.jsonl", encoding="utf-8")])
+        lines = (run.path / "floor.jsonl").read_text(encoding="utf-8").splitlines()
+        report(world, given, [json.loads(line) for line in lines])
 
 
 def report(world: Any, given: Any, lines: list[dict[str, Any]]) -> None:

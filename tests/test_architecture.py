@@ -19,7 +19,8 @@ LAYERS = [
     {"maths", "learn", "backbones", "privacy"},
     {"methods"},
     {"recipes", "runs", "simulate", "deploy", "report"},
-    {"running", "recommending", "comparing"},
+    {"running", "recommending"},
+    {"comparing", "cells", "reproducing"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

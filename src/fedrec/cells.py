@@ -208,7 +208,8 @@ class _Pool:
     def _start(self, job: Job, need: float) -> _Process:
         threads = str(max(1, (os.cpu_count() or 1) // self.parallel))
         limits = dict.fromkeys(
-            ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), threads
+            ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"),
+            threads,
         )
         handle = subprocess.Popen(
             [sys.executable, "-m", "fedrec.cells", str(job.folder), job.state],

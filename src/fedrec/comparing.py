@@ -204,10 +204,11 @@ def reason_of(problem: BaseException) -> str:
 
 
 def write_report(comparison: Comparison, out: Path, command: str = "") -> list[Path]:
-    """Write ``compare.md``, ``compare.csv``, ``compare.png`` and, where there are rounds, ``curves.png``."""
+    """Write ``compare.md``, ``.csv``, ``.html``, ``.png`` and, where there are rounds, ``curves.png``."""
     from fedrec.report.canvas import save_png
     from fedrec.report.figures import curve_plot, dot_plot
     from fedrec.report.markdown import markdown_page
+    from fedrec.report.page_comparison import comparison_page
     from fedrec.report.records import as_csv
 
     drawn = {
@@ -223,4 +224,5 @@ def write_report(comparison: Comparison, out: Path, command: str = "") -> list[P
         figures.append((file, text))
     write_text(out / "compare.csv", as_csv(comparison))
     write_text(out / "compare.md", markdown_page(comparison, command, figures))
-    return [out / file for file in ("compare.md", "compare.csv", *(file for file, _ in figures))]
+    write_text(out / "compare.html", comparison_page(comparison, command))
+    return [out / file for file in ("compare.md", "compare.csv", "compare.html", *(file for file, _ in figures))]

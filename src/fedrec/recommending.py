@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrec.data.ragged import segments
 from fedrec.errors import BadInput, nearest
+from fedrec.runs.recommendations import Recommendation, best_items
 
 if TYPE_CHECKING:
     from fedrec.running import Prepared
 
 
-@dataclass(frozen=True)
-class Recommendation:
-    """One recommended item."""
-
-    rank: int
-    item: str
-    title: str | None
-    score: float
-
-
 def recommend(prepared: Prepared, user: str | int, k: int = 10) -> list[Recommendation]:
     """The ``k`` best items for a user, by the run's selected model."""
     data, people = prepared.task.data, prepared.people
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 item")
     found = np.flatnonzero(data.user_ids == str(user))
     if not len(found):
         hint = nearest(str(user), [str(name) for name in data.user_ids]) if data.n_users < 100_000 else ""
-        hint = hint if hint.startswith("did you") else f"its {data.n_users} users start with {data.user_ids[0]!r}"
+        hint = hint if hint.startswith("did you") else f"its {data.n_users} users start with {str(data.user_ids[0])!r}"
         raise BadInput(f"{data.name} has no user {str(user)!r}; {hint}")
     position = int(np.flatnonzero(people.users == found[0])[0])
     client = int(np.searchsorted(people.block.user_start, position, side="right")) - 1
     rows = segments(people.block.user_start, np.array([client]))
-    scores = np.array(prepared.runtime.scores(np.array([client]))[position - rows[0]], np.float64)
-    owned = data.items[data.users == found[0]]
-    scores[owned] = -np.inf
-    k = min(k, int(np.isfinite(scores).sum()))
-    best = np.argsort(-scores, kind="stable")[:k]
-    return [
-        Recommendation(
-            rank=place + 1,
-            item=str(data.item_ids[i]),
-            title=None if data.titles is None else str(data.titles[i]),
-            score=float(scores[i]),
-        )
-        for place, i in enumerate(best)
-    ]
+    scores = prepared.runtime.scores(np.array([client]))[position - rows[0]]
+    return best_items(scores, data.items[data.users == found[0]], data.item_ids, data.titles, k)

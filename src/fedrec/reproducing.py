@@ -1,7 +1,7 @@
 """A published table, made again: plan its cells, carry them out, put the published value, ours and strict side by side.
 
 A cell is a method with the row's settings on a column's data under one seed, once under the paper's protocol and once
-under `strict`. Every cell is a run folder; cells that several tables share (FedCA's main row, the controls) are run once.
+under `strict`. Every cell is a run folder; those that several tables share (FedCA's main row, the controls) run once.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def lacking(column: Column, data_dir: Path | None) -> str:
     if source is not None:
         if source.find(folder / source.name) is not None:
             return ""
-        return f"{source.name} is not in {folder}; run 'fedrec data get {source.name}'. {by_hand(source, folder / source.name)}"
+        how = by_hand(source, folder / source.name)
+        return f"{source.name} is not in {folder}; run 'fedrec data get {source.name}'. {how}"
     if column.data.partition(":")[0] in WORLDS or Path(column.data).exists() or (folder / column.data).exists():
         return ""
     return (
@@ -191,7 +192,9 @@ def alone(out: Path, needed: bool = True) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise BadInput(f"another fedrec reproduce works in {out}; wait for it, or choose another --out") from None
+                raise BadInput(
+                    f"another fedrec reproduce works in {out}; wait for it, or choose another --out"
+                ) from None
             yield
     except PermissionError as problem:
         raise BadInput(f"cannot write to {out}: {problem.strerror}; choose another --out") from None
@@ -211,13 +214,12 @@ def collect(work: Work, failures: Mapping[Path, str]) -> Reproduction:
 
 def _line(work: Work, spot: Spot, loaded: Mapping[Path, FinishedRun], failures: Mapping[Path, str]) -> Line:
     lost = [
-        f"{spot.row.name} on {spot.column.key}, {job.settings.protocol}, seed {job.settings.seed}: {failures[job.folder]}"
+        f"{spot.row.name} on {spot.column.key}, {job.settings.protocol}, seed {job.settings.seed}: "
+        f"{failures[job.folder]}"
         for job in (*spot.ours, *spot.strict)
         if job.folder in failures
     ]
-    ours, strict = (
-        [loaded[job.folder] for job in jobs if job.folder in loaded] for jobs in (spot.ours, spot.strict)
-    )
+    ours, strict = ([loaded[job.folder] for job in jobs if job.folder in loaded] for jobs in (spot.ours, spot.strict))
     return line_of(
         spot.row, work.table, spot.column, ours, strict, absent=spot.absent, failures=lost, control=spot.control
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from fedrec.core.participation import Participation
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
-from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
@@ -27,9 +24,9 @@ from fedrec.evaluation.task import Task
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.recipes import recipe
+from fedrec.runs.result import describe, summary
 from fedrec.runs.settings import RunSettings
 
-SCHEMA = "fedrec.result/1"
 OnRound = Callable[[Record, Progress], None]
 
 
@@ -159,7 +156,7 @@ def opened(path: Path) -> Result:
     folder = RunFolder.open(path)
     result = folder.result()
     prepared = prepare(folder.settings())
-    seen, now = result["data"], describe(prepared.task.data, prepared.people)
+    seen, now = result["data"], data_of(prepared)
     if seen != now:
         raise BadInput(f"the data of {path} has changed since the run ({seen} then, {now} now)")
     prepared.runtime.restore(folder.model((type(prepared.method).__module__,)))
@@ -190,7 +187,7 @@ def _carry_out(
         run_rounds(runtime, make_plan(prepared), progress, after)
     if progress.best_state is not None:
         runtime.restore(progress.best_state)
-    result = summary(prepared, progress)
+    result = summarise(prepared, progress)
     if folder is not None:
         folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids)
     return Result(result, prepared, folder, progress.best_per_user)
@@ -212,79 +209,15 @@ def make_plan(prepared: Prepared) -> Plan:
     )
 
 
-def summary(prepared: Prepared, progress: Progress) -> dict[str, Any]:
+def summarise(prepared: Prepared, progress: Progress) -> dict[str, Any]:
     """The one object that ``--json`` writes."""
-    records = progress.records
-    best = next((r for r in records if r.round == progress.best_round), records[-1])
-    seconds = {part: sum(r.seconds[part] for r in records) for part in ("train", "aggregate", "evaluate")}
-    weight = sum(r.participants for r in records) or 1
-    settings = prepared.settings
-    return {
-        "schema": SCHEMA,
-        "method": settings.method,
-        "protocol": settings.protocol,
-        "seed": settings.seed,
-        "rounds": progress.round,
-        "selected_round": progress.best_round,
-        "data": describe(prepared.task.data, prepared.people),
-        "metrics": {"test": best.test or {}, "valid": best.valid or {}},
-        "seconds": {"total": prepared.seconds + sum(seconds.values()), "prepare": prepared.seconds, **seconds},
-        "bytes": {
-            way: sum(r.bytes[way] * r.participants for r in records) / weight for way in ("upload", "download")
-        },
-        "memory": {"peak_mb": peak_memory_mb()},
-        "privacy": privacy_statement(prepared),
-        "settings": settings.model_dump(mode="json", exclude={"data_dir"}),
-        "versions": versions(),
-    }
+    exposure = getattr(prepared.runtime, "exposure", None)
+    return summary(prepared.settings, prepared.method, data_of(prepared), progress, prepared.seconds, exposure)
 
 
-def describe(data: Interactions, people: Population) -> dict[str, Any]:
+def data_of(prepared: Prepared) -> dict[str, Any]:
     """What the result says of the data."""
-    return {
-        "name": data.name,
-        "users": data.n_users,
-        "items": data.n_items,
-        "interactions": len(data),
-        "clients": people.world.n_clients,
-    }
-
-
-def privacy_statement(prepared: Prepared) -> str:
-    """One line on what an upload gives away."""
-    if isinstance(prepared.method, Reference):
-        return "centralised: all histories are collected"
-    from fedrec.privacy.accountant import account
-
-    settings, method = prepared.settings, prepared.method
-    numbers, open_fields = getattr(prepared.runtime, "exposure", None) or (1, ())
-    if not numbers and not open_fields:
-        return "nothing leaves a client"
-    clients = max(1, round(settings.participation * prepared.people.world.n_clients))
-    found = account(
-        method.settings,
-        rounds=settings.rounds,
-        coordinates=max(1, numbers),
-        sum_suffices=method.card.sum_suffices,
-        clients=clients,
-        population=prepared.people.world.n_clients,
-        unprotected=open_fields,
-    )
-    central = f"; {found.central.statement}" if found.central is not None and found.central.holds else ""
-    return found.local.statement + central
-
-
-def peak_memory_mb() -> float:
-    """Largest resident memory of this process so far."""
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-
-
-def versions() -> dict[str, str]:
-    """Versions that a reader needs to repeat the run."""
-    from importlib.metadata import version
-
-    packages = ("fedrec", "numpy", "scipy", "numba", "torch", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    return describe(prepared.people.world, len(prepared.task.data))
 
 
 def check_device(device: str) -> None:

@@ -33,8 +33,19 @@ def trace(word: str) -> list[int]:
     return found
 
 
-def test_flower_run_leaves_what_an_in_process_run_leaves(tmp_path: Path) -> None:
-    over = fedrec(tmp_path, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "a", "--json", "a.json")
+def test_interrupted_and_resumed_it_leaves_what_an_in_process_run_leaves(tmp_path: Path) -> None:
+    word = f"FEDREC_TRIAL={secrets.token_hex(8)}"
+    key, _, value = word.partition("=")
+    command = [*FEDREC, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "a"]
+    member = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, key: value})
+    rounds = tmp_path / "a" / "rounds.jsonl"
+    wait(lambda: rounds.is_file() and rounds.read_text().count("\n"), 240, "the first round")
+    assert len(trace(word)) > 4
+    member.send_signal(signal.SIGINT)
+    assert member.wait(timeout=60) == 130
+    assert trace(word) == [], "a process was left running"
+
+    over = fedrec(tmp_path, "run", "--resume", "a", "--json", "a.json", "--quiet")
     assert over.returncode == 0, over.stderr
     plain = fedrec(tmp_path, "run", *COMMON, "--out", "b", "--json", "b.json")
     assert plain.returncode == 0, plain.stderr
@@ -42,22 +53,11 @@ def test_flower_run_leaves_what_an_in_process_run_leaves(tmp_path: Path) -> None
     assert one.keys() == other.keys()
     for part in ("valid", "test"):
         assert one["metrics"][part] == pytest.approx(other["metrics"][part], abs=1e-9)
-    for key in ("selected_round", "data", "bytes", "privacy", "rounds"):
-        assert one[key] == other[key]
+    for name in ("selected_round", "data", "bytes", "privacy", "rounds"):
+        assert one[name] == other[name]
     assert {p.name for p in (tmp_path / "a").iterdir()} == {p.name for p in (tmp_path / "b").iterdir()}
     shown = [fedrec(tmp_path, "recommend", name, "--user", "u003", "-k", "5").stdout for name in ("a", "b")]
     assert shown[0] == shown[1] != ""
-
-
-def test_interrupt_stops_everything(tmp_path: Path) -> None:
-    word = f"FEDREC_TRIAL={secrets.token_hex(8)}"
-    key, _, value = word.partition("=")
-    command = [*FEDREC, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "run"]
-    member = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, key: value})
-    wait(lambda: len(trace(word)) >= 4, 120, "the federation's processes")
-    member.send_signal(signal.SIGINT)
-    assert member.wait(timeout=60) == 130
-    assert trace(word) == [], "a process was left running"
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,11 @@ class Graph:
 def _sparse(array: Any, device: str) -> Any:
     import torch
 
-    start, column = torch.from_numpy(array.indptr.astype(np.int64)), torch.from_numpy(array.indices.astype(np.int64))
-    value = torch.from_numpy(array.data.astype(np.float32))
-    return torch.sparse_csr_tensor(start, column, value, size=array.shape).to(device)
+    found = array.tocoo()
+    place = torch.from_numpy(np.stack([found.row, found.col]).astype(np.int64))
+    value = torch.from_numpy(found.data.astype(np.float32))
+    # from scipy's rows in order: coalesced already, and nothing to check
+    return torch.sparse_coo_tensor(place, value, array.shape, device=device, is_coalesced=True, check_invariants=False)
 
 
 def smoothed(lists: Ragged, users: Float32, table: Float32, layers: int) -> tuple[Float32, Float32]:

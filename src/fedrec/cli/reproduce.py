@@ -75,8 +75,8 @@ def reproduce(
             print_plan(work)
             return
         if not work.jobs:
-            for what in dict.fromkeys(spot.absent for spot in work.spots):
-                typer.echo(f"fedrec: cannot run: {what}", err=True)
+            reasons = "; ".join(dict.fromkeys(spot.absent for spot in work.spots))
+            raise BadInput(f"nothing of {paper} {chosen.name} can be run here: {reasons}")
         try:
             done = reproducing.carry_out(work, parallel=parallel, memory_mb=memory_mb, watcher=Lines(quiet, parallel))
         except KeyboardInterrupt:

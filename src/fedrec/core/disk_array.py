@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 COPY_BYTES = 1 << 26
 
 
-class DiskArray(np.memmap):  # type: ignore[type-arg]
+class DiskArray(np.memmap):
     """An array in a file without a name: it goes when the array goes, also after a crash."""
 
     folder: str | None = None
@@ -27,7 +27,7 @@ class DiskArray(np.memmap):  # type: ignore[type-arg]
         super().__array_finalize__(obj)
         self.folder = getattr(obj, "folder", None)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> NDArray[Any]:
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> Any:
         if self._mmap is None:  # type: ignore[attr-defined]  # a result that was computed, not a mapping
             return np.array(self)
         copy = on_disk(self.shape, self.dtype, self.folder)

@@ -111,7 +111,8 @@ class Crew:
     def stop(self, patience: float = 2.0) -> None:
         """Stop every process of this federation: ask first, then insist. Safe to call twice."""
         # What a member starts is detached from it, so its descendants are found by the mark they inherit.
-        _signal([m.pid for m in self.members.values() if m.poll() is None], signal.SIGTERM)
+        own = [m.pid for m in self.members.values() if m.poll() is None]
+        _signal(list(dict.fromkeys(own + marked(self.tag))), signal.SIGTERM)
         end = time.monotonic() + patience
         while time.monotonic() < end and (self._running() or marked(self.tag)):
             time.sleep(0.1)

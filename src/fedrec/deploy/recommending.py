@@ -12,13 +12,11 @@ from fedrec.data.ragged import segments
 from fedrec.deploy.node import Node
 from fedrec.deploy.share import NodeOptions
 from fedrec.errors import BadInput, nearest
-from fedrec.recommending import Recommendation
+from fedrec.runs.recommendations import Recommendation, best_items
 
 
 def recommend(folder: Path, user: str, k: int = 10, run: str | None = None) -> list[Recommendation]:
     """The ``k`` best items for one of the node's users, by the model of the run's selected round."""
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 item")
     node = Node(NodeOptions("", folder), run or latest_run(folder))
     if not node.store.has("selected.json"):
         raise BadInput(f"the run {node.store.path.name} is not over, or this node was away at its end")
@@ -36,18 +34,8 @@ def recommend(folder: Path, user: str, k: int = 10, run: str | None = None) -> l
     download = wire.decode(node.method.Download, node.store.read_bytes(f"judged-{number}.download"))
     private = gather(node.private(name), share.block, one)
     scores = node.method.score(private, gather(download, share.block, one), share.block.take(one))
-    own = np.array(scores[position - segments(share.block.user_start, one)[0]], np.float64)
-    own[share.owned[position]] = -np.inf
-    best = np.argsort(-own, kind="stable")[: min(k, int(np.isfinite(own).sum()))]
-    return [
-        Recommendation(
-            rank=place + 1,
-            item=names.items[i],
-            title=None if names.titles is None else names.titles[i],
-            score=float(own[i]),
-        )
-        for place, i in enumerate(best)
-    ]
+    own = scores[position - segments(share.block.user_start, one)[0]]
+    return best_items(own, share.owned[position], names.items, names.titles, k)
 
 
 def latest_run(folder: Path) -> str:

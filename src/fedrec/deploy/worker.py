@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -97,12 +98,16 @@ def serve(config: dict[str, Any], address: str, secret: bytes, parent: int) -> N
     worker = Worker(options_of(config))
     last = [time.monotonic()]
 
-    def watch() -> None:
-        while _alive(parent) and time.monotonic() - last[0] < IDLE_SECONDS:
-            time.sleep(0.5)
+    def leave(*_: object) -> None:
         Path(address).unlink(missing_ok=True)
         os._exit(0)  # in the middle of work too: files are whole at every moment
 
+    def watch() -> None:
+        while _alive(parent) and time.monotonic() - last[0] < IDLE_SECONDS:
+            time.sleep(0.5)
+        leave()
+
+    signal.signal(signal.SIGTERM, leave)
     threading.Thread(target=watch, daemon=True).start()
     with Listener(address, family="AF_UNIX", authkey=secret) as listener:
         while True:

@@ -1,24 +1,34 @@
-"""Training models that see a whole graph (LightGCN), client by client, on compact rows.
+"""Training models that see a whole graph (LightGCN), all clients of a block together, on compact rows.
 
-An item outside the sample has no gradient and does not move, so a client trains the rows of its sample only;
-the sample holds all of the client's own items, hence its whole graph.
+An item outside the sample has no gradient and does not move, so a client trains the rows of its sample only; the
+sample holds all of the client's own items, hence its whole graph. The clients' graphs are the blocks of one
+block-diagonal graph, and every client makes its k-th step at the same time. Convolution is linear and symmetric,
+so it is its own gradient and nothing needs to be recorded.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrec.backbones.lightgcn import Graph
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Rows
+from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.keyed import U64
 from fedrec.learn.samples import Samples, draw
 from fedrec.learn.shuffle import epoch_key, order
 from fedrec.learn.train import LocalSettings, Trained
-from fedrec.maths.interaction_matrix import matrix, normalised
+from fedrec.maths.interaction_matrix import inverse_root
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NUMBERS = 1 << 23
+"""Numbers in the rows of clients that are trained together; a few such arrays exist at a time."""
 
 
 def train_graphs(
@@ -35,70 +45,189 @@ def train_graphs(
     """Train every client of a block on its own graph with BPR.
 
     ``table`` ``[n_items, d]`` shared, or ``[clients, n_items, d]``: embeddings before convolution. The optimiser
-    starts fresh. The counterpart of :func:`fedrec.learn.train.train_block` for models that see a whole graph.
+    starts fresh. ``settings.weight_decay`` is the L2 penalty on the embeddings of a batch. The counterpart of
+    :func:`fedrec.learn.train.train_block` for models that see a whole graph.
     """
     samples = draw(block, negatives, draw_keys, settings.engine, "bpr")
-    users_out = users.copy()
+    users_out = np.array(users, np.float32)
     changes = np.zeros((len(samples.rows_ids), users.shape[1]), np.float32)
     loss = np.zeros(block.n_clients)
-    for client in range(block.n_clients):
-        own_rows = slice(int(samples.rows_start[client]), int(samples.rows_start[client + 1]))
-        if own_rows.start == own_rows.stop:
-            continue
-        own_users = slice(int(block.user_start[client]), int(block.user_start[client + 1]))
-        ids = samples.rows_ids[own_rows]
-        before = (table if table.ndim == 2 else table[client])[ids]
-        lists = block.train.take(np.arange(own_users.start, own_users.stop))
-        graph = normalised(matrix(lists, block.n_items))[:, ids]  # the sample holds all of the client's items
-        moved = _train_one(
-            graph, users[own_users], before, _samples_of(samples, client, own_users.start), settings, layers,
-            int(order_keys[client]), device,
+    for clients in _chunks(samples, settings, users.shape[1]):
+        _Chunk.of(block, samples, users, table, settings, layers, clients, order_keys, device).train(
+            settings, users_out, changes, loss
+        )
+    return Trained(users_out, Rows(samples.rows_start, samples.rows_ids, changes, block.n_items), loss)
+
+
+def _chunks(samples: Samples, settings: LocalSettings, dim: int) -> Iterator[Int64]:
+    """Clients with samples, those with most steps first, as many as fit together."""
+    counts = np.diff(samples.start)
+    steps = -(-counts // settings.batch_size)
+    falling = np.argsort(-steps, kind="stable")[: int((counts > 0).sum())]
+    rows = np.cumsum(np.diff(samples.rows_start)[falling]) * dim
+    at = 0
+    while at < len(falling):
+        before = int(rows[at - 1]) if at else 0
+        upto = max(at + 1, int(np.searchsorted(rows, before + NUMBERS, "right")))
+        yield falling[at:upto].astype(np.int64)
+        at = upto
+
+
+@dataclass
+class _Chunk:
+    """Clients that train together; those with most steps first, so that whoever is still at work is a prefix."""
+
+    clients: Int64
+    where_users: Int64  # rows of the block's users
+    where_rows: Int64  # rows of the samples' compact rows
+    users_at: Int64  # [clients + 1]
+    rows_at: Int64  # [clients + 1]
+    counts: Int64  # [clients] samples
+    user: Int64  # [samples] within the chunk
+    good: Int64
+    bad: Int64
+    visit: Int64  # [samples * epochs] samples in the order of training, client after client
+    people: Tensor
+    items: Tensor
+    before: Float32
+    normal: Any  # scipy [users, rows] block-diagonal normalised graph
+    layers: int
+    device: str
+
+    @classmethod
+    def of(
+        cls,
+        block: Block,
+        samples: Samples,
+        users: Float32,
+        table: Float32,
+        settings: LocalSettings,
+        layers: int,
+        clients: Int64,
+        keys: U64,
+        device: str,
+    ) -> _Chunk:
+        import torch
+
+        where_users, where_rows = segments(block.user_start, clients), segments(samples.rows_start, clients)
+        users_at = offsets(np.diff(block.user_start)[clients])
+        rows_at = offsets(np.diff(samples.rows_start)[clients])
+        counts = np.diff(samples.start)[clients]
+        own = segments(samples.start, clients)  # the chunk's samples
+        ids = samples.rows_ids[where_rows]
+        owner = np.repeat(clients, np.diff(rows_at))
+        before = table[ids] if table.ndim == 2 else table[owner, ids]
+        first = offsets(counts)[:-1]
+        visit = [
+            first[c] + order(int(counts[c]), epoch_key(int(keys[client]), epoch))
+            for c, client in enumerate(clients)
+            for epoch in range(settings.epochs)
+        ]
+        shift_rows = np.repeat(rows_at[:-1], counts)
+        shift_users = np.repeat(users_at[:-1] - block.user_start[clients], counts)
+        return cls(
+            clients, where_users, where_rows, users_at, rows_at, counts,
+            user=samples.user[own] + shift_users,
+            good=samples.row[own] + shift_rows,
+            bad=samples.negative[own] + shift_rows,
+            visit=np.concatenate(visit),
+            people=torch.tensor(users[where_users], device=device),
+            items=torch.tensor(before, device=device),
+            before=before,
+            normal=_graph(block, clients, where_users, users_at, rows_at, ids),
+            layers=layers,
+            device=device,
         )  # fmt: skip
-        users_out[own_users], after, loss[client] = moved
-        changes[own_rows] = after - before
-    rows = Rows(samples.rows_start, samples.rows_ids, changes, block.n_items)
-    return Trained(users_out, rows, loss)
+
+    def train(self, settings: LocalSettings, users_out: Float32, changes: Float32, loss: Any) -> None:
+        """All epochs of the chunk's clients, written into the outputs."""
+        import torch
+
+        batch, epochs = settings.batch_size, settings.epochs
+        batches = -(-self.counts // batch)
+        steps, base = batches * epochs, offsets(self.counts)[:-1] * epochs
+        optimisers = [_Optimiser(value, settings) for value in (self.people, self.items)]
+        losses = np.zeros(len(self.clients))
+        active, graph = -1, None
+        for step in range(int(steps[0])):
+            if active != (now := int(np.searchsorted(-steps, -step))):
+                active = now
+                upto = int(self.users_at[active]), int(self.rows_at[active])
+                graph = Graph.of(self.normal[: upto[0], : upto[1]], self.device)
+            assert graph is not None
+            epoch, begin = step // batches[:active], step % batches[:active] * batch
+            length = np.minimum(batch, self.counts[:active] - begin)
+            into = offsets(length)
+            first = base[:active] + epoch * self.counts[:active] + begin
+            chosen = self.visit[np.arange(into[-1]) + np.repeat(first - into[:-1], length)]
+            weight = torch.from_numpy(np.repeat(1.0 / length, length).astype(np.float32)).to(self.device)
+            each, pulls = self._gradients(graph, chosen, weight, upto, settings.weight_decay)
+            for optimiser, pull in zip(optimisers, pulls, strict=True):
+                optimiser.step(pull)
+            losses[:active] += np.add.reduceat(each, into[:-1]) * (epoch == epochs - 1)
+        users_out[self.where_users] = self.people.cpu().numpy()
+        changes[self.where_rows] = self.items.cpu().numpy() - self.before
+        loss[self.clients] = losses / self.counts
+
+    def _gradients(
+        self, graph: Graph, chosen: Int64, weight: Tensor, upto: tuple[int, int], decay: float
+    ) -> tuple[Any, tuple[Tensor, Tensor]]:
+        """Loss of each sample, and the gradient of each client's mean BPR loss before convolution."""
+        import torch
+
+        who, good, bad = (torch.from_numpy(part[chosen]).to(self.device) for part in (self.user, self.good, self.bad))
+        people, items = self.people[: upto[0]], self.items[: upto[1]]
+        smooth_u, smooth_i = graph.propagate(people, items, self.layers)
+        person, gap = smooth_u[who], smooth_i[good] - smooth_i[bad]
+        margin = (person * gap).sum(1)
+        pull = (-torch.sigmoid(-margin) * weight)[:, None]
+        towards = pull * person
+        found_u = torch.zeros_like(people).index_add_(0, who, pull * gap)
+        found_i = torch.zeros_like(items).index_add_(0, good, towards).index_add_(0, bad, towards, alpha=-1)
+        found_u, found_i = graph.propagate(found_u, found_i, self.layers)  # symmetric: its own transpose
+        if decay:
+            share = decay * weight[:, None]
+            found_u.index_add_(0, who, share * people[who])
+            found_i.index_add_(0, good, share * items[good]).index_add_(0, bad, share * items[bad])
+        each = torch.nn.functional.softplus(-margin).double().cpu().numpy()
+        return each, (found_u, found_i)
 
 
-Triples = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+def _graph(block: Block, clients: Int64, where_users: Int64, users_at: Int64, rows_at: Int64, ids: Any) -> Any:
+    """The clients' graphs ``D_u^-1/2 A D_i^-1/2`` as one block-diagonal matrix over users and compact rows."""
+    from scipy.sparse import csr_matrix
+
+    lists = block.train.take(where_users)
+    owner = np.repeat(np.arange(len(clients)), np.diff(users_at))[lists.owners]  # client of each interaction
+    place = np.repeat(np.arange(len(clients)), np.diff(rows_at)) * np.int64(block.n_items) + ids  # ascends
+    column = np.searchsorted(place, owner * np.int64(block.n_items) + lists.values)
+    item_degrees = np.bincount(column, minlength=len(ids))
+    value = inverse_root(lists.counts)[lists.owners] * inverse_root(item_degrees)[column]
+    graph = csr_matrix((value.astype(np.float32), (lists.owners, column)), shape=(len(lists), len(ids)))
+    graph.sort_indices()
+    return graph
 
 
-def _samples_of(samples: Samples, client: int, first_user: int) -> Triples:
-    """A client's (user, positive, negative) in its own numbering."""
-    own = slice(int(samples.start[client]), int(samples.start[client + 1]))
-    user = samples.user[own].astype(np.int64) - first_user
-    return user, samples.row[own].astype(np.int64), samples.negative[own].astype(np.int64)
+class _Optimiser:
+    """Adam or SGD in place on a prefix of the rows, as torch's."""
 
+    def __init__(self, value: Tensor, settings: LocalSettings) -> None:
+        import torch
 
-def _train_one(
-    graph: Any, users: Float32, rows: Float32, triples: Triples, settings: LocalSettings, layers: int, key: int, device: str
-) -> tuple[Float32, Float32, float]:
-    """Users, rows and the mean loss of the last epoch after training on one graph."""
-    import torch
-    from torch.nn.functional import softplus
+        self.value, self.lr, self.count = value, settings.lr, 0
+        adam = settings.optimizer == "adam"
+        self.mean = torch.zeros_like(value) if adam else None
+        self.square = torch.zeros_like(value) if adam else None
 
-    linked = Graph.of(graph.tocsr(), device)
-    people = torch.tensor(users, device=device, requires_grad=True)
-    items = torch.tensor(rows, device=device, requires_grad=True)
-    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.SGD
-    optimiser = kind([people, items], lr=settings.lr)
-    count, last = len(triples[0]), 0.0
-    for epoch in range(settings.epochs):
-        shuffled = order(count, epoch_key(key, epoch))
-        last = 0.0
-        for first in range(0, count, settings.batch_size):
-            batch = shuffled[first : first + settings.batch_size]
-            who, good, bad = (torch.from_numpy(part[batch]).to(device) for part in triples)
-            smooth_u, smooth_i = linked.propagate(people, items, layers)
-            chosen = smooth_u[who]
-            margin = (chosen * (smooth_i[good] - smooth_i[bad])).sum(1)
-            each = softplus(-margin)
-            optimiser.zero_grad()
-            objective = each.mean()
-            if settings.weight_decay:
-                sizes = people[who].square().sum() + items[good].square().sum() + items[bad].square().sum()
-                objective = objective + 0.5 * settings.weight_decay * sizes / len(batch)
-            objective.backward()
-            optimiser.step()
-            last += float(each.detach().sum())
-    return people.detach().cpu().numpy(), items.detach().cpu().numpy(), last / max(1, count)
+    def step(self, gradient: Tensor) -> None:
+        """Move the first ``len(gradient)`` rows."""
+        self.count += 1
+        value = self.value[: len(gradient)]
+        if self.mean is None or self.square is None:
+            value.add_(gradient, alpha=-self.lr)
+            return
+        mean, square = self.mean[: len(gradient)], self.square[: len(gradient)]
+        mean.mul_(0.9).add_(gradient, alpha=0.1)
+        square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        root = (square / (1 - 0.999**self.count)).sqrt_().add_(1e-8)
+        value.addcdiv_(mean, root, value=-self.lr / (1 - 0.9**self.count))

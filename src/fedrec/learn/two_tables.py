@@ -243,8 +243,7 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         private=_own_tables(job.private, clients, device),
         users=there(job.users[users].astype(np.float32)).clone(),
         networks={
-            name: there(array[users] if name == "bias" else np.broadcast_to(array, (len(clients), *array.shape)))
-            .clone()
+            name: there(array[users]) if name == "bias" else there(array).repeat(len(clients), *[1] * array.ndim)
             for name, array in job.networks.items()
         },
     )  # fmt: skip

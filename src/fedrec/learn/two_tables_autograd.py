@@ -13,7 +13,7 @@ from torch.nn import functional
 from fedrec.backbones.base import Backbone
 from fedrec.learn.transfer import MATRIX, generate
 from fedrec.learn.two_tables import Batch, Objective, Positives, State
-from fedrec.learn.two_tables_closed import orthogonal_weight
+from fedrec.learn.two_tables_closed import generator_gain, orthogonal_weight
 
 EPS = 1e-8
 TEMPERATURE = 0.2
@@ -51,18 +51,20 @@ def _rate(name: str, chosen: Objective) -> float:
 
 def views(
     leaves: dict[str, Tensor], positives: Positives, chosen: Objective, active: int
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The enhanced consensus C^E (Eq. 11), the personal view as it is fused (Eq. 12), and W."""
+) -> tuple[Tensor, Tensor, Tensor | None, list[Tensor]]:
+    """The enhanced consensus C^E (Eq. 11), the personal view as it is fused (Eq. 12), W, what its layers read."""
     shared, private = leaves["shared"], leaves["private"]
+    read: list[Tensor] = []
     if chosen.transfer == "none":
-        return shared, private, None
+        return shared, private, None, read
     if chosen.transfer == "ace":
         both = torch.cat([positives.mean(shared, active), positives.mean(private, active)], 2)
-        matrix, _ = generate(both, leaves)
+        matrix, read = generate(both, leaves)
     else:
         matrix = leaves[MATRIX]
     turn = matrix.transpose(1, 2)
-    return torch.bmm(shared, turn), torch.bmm(private, turn) if chosen.transfer == "unified" else private, matrix
+    personal = torch.bmm(private, turn) if chosen.transfer == "unified" else private
+    return torch.bmm(shared, turn), personal, matrix, read
 
 
 def losses(
@@ -70,7 +72,7 @@ def losses(
 ) -> tuple[Tensor, Tensor]:
     """The sum over clients of Eq. 19 (with FedRAP's terms), and each sample's recommendation loss."""
     active, shared, private = batch.active, leaves["shared"], leaves["private"]
-    enhanced, personal, matrix = views(leaves, positives, chosen, active)
+    enhanced, personal, matrix, read = views(leaves, positives, chosen, active)
     fused = (enhanced + personal).reshape(-1, shared.shape[-1])
     items = fused.index_select(0, batch.flat).view(*batch.rows.shape, -1)
     owner = batch.owner.view(-1)
@@ -87,14 +89,23 @@ def losses(
         weight = chosen.beta_o * torch.ones(active, device=shared.device)
         if chosen.complementarity == "orthogonal":
             with torch.no_grad():
-                turn = torch.eye(shared.shape[2]).expand(active, -1, -1) if matrix is None else matrix
-                weight = orthogonal_weight(shared, private, turn, chosen)
+                weight = _orthogonal_weight(shared, private, matrix, read, chosen)
         total = total + (weight * complementarity(enhanced, personal, chosen)).sum()
     if chosen.lambda_:
         total = total - chosen.lambda_ * (private - shared).square().mean((1, 2)).sum()
     if chosen.mu:
         total = total + chosen.mu * shared.abs().mean((1, 2)).sum()
     return total, each
+
+
+def _orthogonal_weight(
+    shared: Tensor, private: Tensor, matrix: Tensor | None, read: list[Tensor], chosen: Objective
+) -> Tensor:
+    cross = torch.bmm(shared.transpose(1, 2), private)
+    if matrix is None:
+        return orthogonal_weight(shared, private, torch.zeros_like(cross), cross, None, chosen)
+    gain = generator_gain(read) if read else torch.ones_like(matrix[:, 0, 0])
+    return orthogonal_weight(shared, private, matrix, cross, gain, chosen)
 
 
 def backbone_names(leaves: dict[str, Tensor]) -> list[str]:

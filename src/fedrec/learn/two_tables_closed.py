@@ -39,20 +39,27 @@ def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Te
     return at_p, at_q
 
 
-def orthogonal_weight(shared: Tensor, private: Tensor, matrix: Tensor, chosen: Objective) -> Tensor:
+def orthogonal_weight(
+    shared: Tensor, private: Tensor, matrix: Tensor, cross: Tensor, gain: Tensor | None, chosen: Objective
+) -> Tensor:
     """``[clients]`` the weight of L_o in this step: beta_o, or less where a full step would overshoot.
 
-    A step on V is ``V - rate beta 2/d C^E C^E^T V``: it contracts only while ``rate beta 2/d |C^E|^2 <= 1``, and
-    likewise for C. L_o sums over all items, so large clients would diverge at rates that suit small ones.
+    A step on V is ``V - rate beta 2/d C^E C^E^T V``: it contracts only while ``rate beta 2/d |C^E|^2 <= 1``; likewise
+    for C, and for W with ``K K^T`` in that place. L_o sums over all items, so large clients would diverge at rates
+    that suit small ones. ``cross`` is K; ``gain`` ``[clients]`` how far a step of the generator moves W for a unit
+    gradient (about ``1 + `` the squared lengths of what its layers read), None where W is fixed.
     """
-    size = private.square().sum((1, 2))
-    if chosen.transfer != "none":  # |C W^T| <= |C| |W|
-        size = size * matrix.square().sum((1, 2))
-        other = shared.square().sum((1, 2)) * matrix.square().sum((1, 2))
-    else:
-        other = shared.square().sum((1, 2))
-    most = shared.shape[2] / (2 * chosen.lr_items * torch.maximum(size, other)).clamp(min=EPS)
-    return most.clamp(max=chosen.beta_o)
+    turn = matrix.square().sum((1, 2)) if gain is not None else torch.ones_like(matrix[:, 0, 0])
+    size = torch.maximum(private.square().sum((1, 2)), shared.square().sum((1, 2))) * turn  # |C W^T| <= |C| |W|
+    curvature = chosen.lr_items * size
+    if gain is not None:
+        curvature = torch.maximum(curvature, chosen.lr_transfer * gain * cross.square().sum((1, 2)))
+    return (shared.shape[2] / (2 * curvature).clamp(min=EPS)).clamp(max=chosen.beta_o)
+
+
+def generator_gain(read: list[Tensor]) -> Tensor:
+    """``[clients]``: one and the squared lengths of what the generator's layers read."""
+    return 1.0 + torch.stack([state.square().sum((1, 2)) for state in read]).sum(0)
 
 
 def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
@@ -130,7 +137,8 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     if chosen.beta_o:
         cross = torch.bmm(shared.transpose(1, 2), private)  # K
         mapped = torch.bmm(matrix, cross)
-        weight = (2 / dim) * orthogonal_weight(shared, private, matrix, chosen)[:, None, None]
+        gain = None if plain else generator_gain(read) if read else torch.ones_like(matrix[:, 0, 0])
+        weight = orthogonal_weight(shared, private, matrix, cross, gain, chosen)[:, None, None] * (2 / dim)
         back = weight * torch.bmm(matrix.transpose(1, 2), mapped)  # 2/d G K
         add_private = torch.bmm(shared, back)
         if add_shared is None:

@@ -19,10 +19,6 @@ Float64 = NDArray[np.float64]
 
 AT_ONCE = 1 << 16
 """Rows of tables that are projected at once."""
-STARTS = 10
-"""Starts of k-means, the best of which is kept."""
-MANY = 20_000
-"""Clients above which one start must do."""
 
 
 def signs(key: int, count: int, width: int) -> NDArray[np.float32]:
@@ -52,26 +48,24 @@ def sketch(rows: Rows, width: int, key: int) -> Float64:
 
 
 def kmeans(points: NDArray[np.floating], clusters: int, key: int) -> Int64:
-    """Cluster of each point ``[n]``: scikit-learn's k-means, started by ``key``.
+    """Cluster of each point ``[n]``: scikit-learn's k-means with its own defaults, started by ``key``.
 
     Points are sorted by their coordinates first, so the answer does not depend on the order in which clients
     come. With fewer different points than ``clusters``, every one of them is a cluster.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     values = np.ascontiguousarray(points, np.float64)
     if not len(values):
         return np.zeros(0, np.int64)
     order = np.lexsort(values.T[::-1])
     different = 1 + int((np.diff(values[order], axis=0) != 0).any(1).sum())
-    model = KMeans(
-        n_clusters=min(clusters, different),
-        n_init=STARTS if len(values) <= MANY else 1,
-        random_state=int(key % (1 << 32)),
-    )
+    model = KMeans(n_clusters=min(clusters, different), random_state=int(key % (1 << 32)))
     labels = np.empty(len(values), np.int64)
-    with warnings.catch_warnings():
+    # one thread: the answer does not depend on how many there are, and so little work is slower on several
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal points: fewer clusters is right
         labels[order] = model.fit_predict(values[order])
     return labels

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -65,7 +65,7 @@ Loss = Callable[[dict[str, "torch.Tensor"], Batch], "torch.Tensor"]
 class CentralVae(Reference[VaeState]):
     """A variational autoencoder on collected histories; subclasses give parameters, loss and logits."""
 
-    Settings = CentralVaeSettings
+    Settings: ClassVar[type[Settings]] = CentralVaeSettings
     one_shot = False
     rounds = 100
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from fedrec import keyed
 from fedrec.backbones.gfcf import LocalFilter, local_filter
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
-from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
+from fedrec.core.messages import Float32, Rows, per_client, shared
 from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Int32, Int64, offsets
@@ -35,6 +34,8 @@ LARGE = 8192
 """Items from which on similarities are truncated unless asked otherwise: m x m is never built."""
 PAPER_DIM = {"mf": 512, "lightgcn": 512, "mlp": 32}
 PAPER_LR = {"mf": 0.1, "lightgcn": 0.1, "mlp": 0.001}
+START = {"mf": 0.01, "lightgcn": 0.1, "mlp": 0.1}
+"""Deviation of fresh embeddings; the paper does not say (its figures are met with these)."""
 
 
 class FedCiaSettings(TrainingSettings):
@@ -47,7 +48,9 @@ class FedCiaSettings(TrainingSettings):
     batch_size: int = Field(4096, ge=1, description="mini-batch size")
     negatives: int = Field(1, ge=1, description="negatives per positive")
     objective: Literal["bpr"] = Field("bpr", description="pairwise loss (section 5.2.1)")
-    init_scale: float = Field(0.1, gt=0, description="standard deviation of fresh embeddings")
+    init_scale: float = Field(
+        0.0, ge=0, description="standard deviation of fresh embeddings; 0: mf 0.01, lightgcn and mlp 0.1"
+    )
     layers: int = Field(3, ge=1, description="layers of lightgcn")
     k: int = Field(32, ge=1, description="singular vectors of gfcf's low-pass filter")
     alpha: float = Field(0.3, ge=0, description="weight of gfcf's low-pass filter beside the linear one")
@@ -110,8 +113,8 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
     name = "fedcia"
     Settings = FedCiaSettings
     Private, Upload, Download = OwnModel, CiaUpload, CiaDownload
-    small = {"backbone": "mf", "lr": 0.05}
-    enough = {"backbone": "mf", "dim": 16, "lr": 0.1, "epochs": 5}
+    small: ClassVar[dict[str, Any]] = {"backbone": "mf", "lr": 0.05, "init_scale": 0.1}
+    enough: ClassVar[dict[str, Any]] = {"backbone": "mf", "dim": 16, "lr": 0.1, "epochs": 5, "init_scale": 0.1}
     enough_rounds = 15
     card = Card(
         title="FedCIA: the mean of the clients' item similarities; every client keeps a model of its own",
@@ -135,7 +138,8 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         self.free = given.backbone == "gfcf" and given.mixed == "none"
         base = "mf" if self.free or given.mixed != "none" else given.backbone
         self.dim: int = given.dim or PAPER_DIM[base]
-        self.training = given.model_copy(update={"dim": self.dim, "lr": given.lr or PAPER_LR[base]})
+        own = {"dim": self.dim, "lr": given.lr or PAPER_LR[base], "init_scale": given.init_scale or START[base]}
+        self.training = given.model_copy(update=own)
 
     def truncates(self, n_items: int) -> bool:
         """Whether similarities cross the wire as factors."""
@@ -214,7 +218,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         self, private: OwnModel, download: CiaDownload, block: Block, keys: Keys
     ) -> Update[OwnModel, CiaUpload, CiaDownload]:
         if self.free:
-            found = self.upload_filters([f for f in self.filters(block)], block)
+            found = self.upload_filters(list(self.filters(block)), block)
             return Update(private, found, np.zeros(block.n_clients))
         assert private.tables is not None
         for client in range(block.n_clients):
@@ -232,9 +236,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         chosen = self.settings
         if download.whole is not None:
             similarity = unpack(download.whole, len(table))
-            return alignment.gradient_steps(
-                table, similarity, None, chosen.align_steps, chosen.align_lr, self.device
-            )
+            return alignment.gradient_steps(table, similarity, None, chosen.align_steps, chosen.align_lr, self.device)
         if download.left is not None:
             return alignment.gradient_steps(
                 table, download.left, download.left, chosen.align_steps, chosen.align_lr, self.device
@@ -273,9 +275,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
             packed[client] = pack(table @ table.T)
         return CiaUpload(packed, None, None, None)
 
-    def score(
-        self, private: OwnModel, download: CiaDownload, block: Block, items: Int32 | None = None
-    ) -> Float32:
+    def score(self, private: OwnModel, download: CiaDownload, block: Block, items: Int32 | None = None) -> Float32:
         if self.free:
             scores = self.filtered(download, block)
         else:

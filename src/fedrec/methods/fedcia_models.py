@@ -87,7 +87,8 @@ def train(
 def _train_kind(
     name: str, private: OwnModel, block: Block, keys: Keys, settings: Any, device: str
 ) -> tuple[OwnModel, NDArray[np.float64]]:
-    assert private.users is not None and private.tables is not None
+    assert private.users is not None
+    assert private.tables is not None
     drawn, ordered = keys.clients(block, "negatives"), keys.clients(block, "batches")
     trained: Trained
     if name == "lightgcn":
@@ -105,13 +106,11 @@ def _train_kind(
         )
     owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
     private.tables[owner, trained.rows.ids] += trained.rows.values
-    networks = {n: array + trained.networks[n] if n in trained.networks else array for n, array in private.networks.items()}
-    return OwnModel(trained.users, private.tables, networks), trained.loss
+    kept = {**private.networks, **{n: private.networks[n] + change for n, change in trained.networks.items()}}
+    return OwnModel(trained.users, private.tables, kept), trained.loss
 
 
-def score_one(
-    scores: Float32, private: OwnModel, table: Float32, block: Block, client: int, settings: Any
-) -> None:
+def score_one(scores: Float32, private: OwnModel, table: Float32, block: Block, client: int, settings: Any) -> None:
     """Fill in the scores of one client's users with its aligned table ``[n_items, width]``."""
     assert private.users is not None
     own = segments(block.user_start, np.array([client]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -76,7 +76,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     name = "fedease"
     Settings = FedEaseSettings
     Private, Upload, Download = NothingPrivate, Cooccurrence, Weights
-    small = {"noise": 0.001}
+    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     enough_rounds = 1
     card = Card(
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
@@ -85,8 +85,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         upload="once: how often each pair of items occurs together in the client's histories",
         sum_suffices=True,
         departures=(
-            "without secure aggregation or noise, the co-occurrence of a client with one user names that user's "
-            "items",
+            "without secure aggregation or noise, the co-occurrence of a client with one user names that user's items",
             "with partial participation the weights are those of centralised EASE on the clients counted so far",
             "noise can make the sum indefinite: its negative part is cut off before it is inverted",
         ),
@@ -137,9 +136,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
             gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
             return ease_weights(np.asfortranarray(gram), self.settings.lam)
 
-    def score(
-        self, private: NothingPrivate, download: Weights, block: Block, items: Int32 | None = None
-    ) -> Float32:
+    def score(self, private: NothingPrivate, download: Weights, block: Block, items: Int32 | None = None) -> Float32:
         scores = np.asarray(matrix(block.train, block.n_items) @ download.weights)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 

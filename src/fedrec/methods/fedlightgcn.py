@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fedrec.backbones.lightgcn import smoothed
+from fedrec.backbones.tables import ItemTable
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Reply, Update
@@ -29,7 +30,6 @@ from fedrec.methods.embedding import (
     UserVectors,
     fold_mean,
 )
-from fedrec.backbones.tables import ItemTable
 
 
 class FedLightGcnSettings(EmbeddingSettings):
@@ -49,6 +49,8 @@ class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownl
     name = "fedlightgcn"
     Settings = FedLightGcnSettings
     Upload = ItemUpload
+    enough: ClassVar[dict[str, Any]] = {"epochs": 3, "lr": 0.1}
+    enough_rounds = 10
     card = Card(
         title="FedLightGCN: the mean of item embeddings before convolution over each client's own graph",
         paper="the baseline FedLightGCN of FedCIA (SIGIR 2025), on LightGCN (He et al., SIGIR 2020)",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -42,9 +42,9 @@ class FedSpectralSettings(PrivacySettings):
     )
     shrink: float = Field(0.02, ge=0, description="how far small eigenvalues are shrunk (0: the ideal low-pass filter)")
     lam: float = Field(500.0, gt=0, description="L2 penalty lambda of filter=ease")
-    back: float = Field(0.5, description="power of item degrees that the filtered signal is multiplied with (GF-CF: 0.5)")
+    back: float = Field(0.5, description="power of item degrees on the filtered signal (GF-CF: 0.5)")
     own: float = Field(
-        0.0, ge=0, description="weight of the client's own one-hop filter beside the global one; for many users a client"
+        0.0, ge=0, description="weight of the client's own filter beside the global one (clients with many users)"
     )
 
 
@@ -83,8 +83,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
     name = "fedspectral"
     Settings = FedSpectralSettings
     Private, Upload, Download = NothingPrivate, Products, Spectrum
-    small = {"k": 4}
-    enough = {"k": 8}
+    small: ClassVar[dict[str, Any]] = {"k": 4}
+    enough: ClassVar[dict[str, Any]] = {"k": 8}
     enough_rounds = 5
     card = Card(
         title="FedSpectral: graph filtering by federated subspace iteration; sums of thin tables, few rounds",
@@ -140,9 +140,7 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         ids = (unique % block.n_items).astype(np.int32)
         return Rows(start, ids, np.asarray(add @ each, np.float32), block.n_items)
 
-    def aggregate(
-        self, server: SpectralServer, replies: Iterator[Reply[Products]], keys: Keys
-    ) -> SpectralServer:
+    def aggregate(self, server: SpectralServer, replies: Iterator[Reply[Products]], keys: Keys) -> SpectralServer:
         k = server.sent.shape[1]
         total, answered = np.zeros((len(server.sent), k + 1)), 0
         for reply in replies:
@@ -174,9 +172,7 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         degrees = population_degrees(server)
         return degrees if self.settings.filter == "lowpass" else (degrees > 0).astype(np.float64)
 
-    def score(
-        self, private: NothingPrivate, download: Spectrum, block: Block, items: Int32 | None = None
-    ) -> Float32:
+    def score(self, private: NothingPrivate, download: Spectrum, block: Block, items: Int32 | None = None) -> Float32:
         histories = matrix(block.train, block.n_items)
         values = download.values.astype(np.float64)
         if self.settings.filter == "ease":

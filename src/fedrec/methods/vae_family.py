@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,12 +149,12 @@ P = TypeVar("P", bound=messages.Private)
 class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
     """Local training with accumulated gradients; subclasses say what is private."""
 
-    Settings = VaeSettings
+    Settings: ClassVar[type[PrivacySettings]] = VaeSettings
     Download = Nets
-    Upload = FactoredUpload
-    small = {"dim": 3, "epochs": 2, "chunk": 8}
-    enough = {"dim": 16, "epochs": 5, "server_lr": 0.01, "beta": 0.2}
-    enough_rounds = 40
+    Upload: ClassVar[type[Any]] = FactoredUpload
+    small: ClassVar[dict[str, Any]] = {"dim": 3, "epochs": 2, "chunk": 8}
+    enough: ClassVar[dict[str, Any]] = {"dim": 16, "epochs": 2, "server_lr": 0.02, "beta": 0.2, "chunk": 256}
+    enough_rounds = 20
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         super().__init__(settings, device)
@@ -162,7 +162,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         altered = chosen.clip > 0 or chosen.noise > 0 or chosen.compress != "none"
         self.dense = chosen.gradients == "dense" or altered  # noise belongs on gradients, not on their factors
         if self.dense:
-            self.Upload = DenseUpload  # type: ignore[misc]
+            self.Upload = DenseUpload  # type: ignore[misc]  # the type on the wire follows the settings
 
     def sizes(self, n_items: int) -> Sizes:
         return Sizes(n_items, self.settings.dim)

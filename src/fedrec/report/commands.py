@@ -39,6 +39,6 @@ def run_command(settings: Mapping[str, Any]) -> str:
         words += [FLAGS[key]] if key in FLAGS else [f"--{key.replace('_', '-')}", str(value)]
     words += ["--seed", str(settings.get("seed", 0))]
     for key, value in sorted(dict(settings.get("settings", {})).items()):
-        if own.get(key, None) != value or key not in own:
+        if own.get(key) != value or key not in own:
             words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)

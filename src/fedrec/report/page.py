@@ -60,7 +60,8 @@ def render(page: Page) -> str:
     )
     contents = join(f'<li><a href="#{s.id}">{escape(s.short or s.title)}</a></li>' for s in page.sections)
     body = join(
-        f'<section id="{s.id}" aria-labelledby="{s.id}-title"><h2 id="{s.id}-title">{escape(s.title)}</h2>\n{s.body}\n</section>'
+        f'<section id="{s.id}" aria-labelledby="{s.id}-title"><h2 id="{s.id}-title">{escape(s.title)}</h2>\n{s.body}'
+        "\n</section>"
         for s in page.sections
     )
     return f"""<!doctype html>
@@ -126,8 +127,10 @@ def banner(text: str | None, kind: str = "", lead: str = "") -> str:
     if not text:
         return ""
     head, colon, rest = text.partition(":")
-    marked = f"<strong>{escape(lead or head)}{colon if not lead else ':'}</strong>{escape(rest if not lead else ' ' + text)}"
-    return f'<p{attributes(cls=f"banner {kind}".strip(), role="note")}>{marked}</p>'
+    marked = (
+        f"<strong>{escape(lead or head)}{colon if not lead else ':'}</strong>{escape(rest if not lead else ' ' + text)}"
+    )
+    return f"<p{attributes(cls=f'banner {kind}'.strip(), role='note')}>{marked}</p>"
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,10 @@ class Th:
     cls: str = ""
     about: str = ""
 
+    @property
+    def kind(self) -> str:
+        return "number" if self.number else "text"
+
 
 @dataclass(frozen=True)
 class HtmlTable:
@@ -187,14 +194,15 @@ class HtmlTable:
             )
             over = f'<tr class="groups">{cells}</tr>'
         heads = join(
-            f"<th{attributes(scope='col', data_column=i, data_kind='number' if h.number else 'text', cls=h.cls, title=h.about)}>"
-            f"{escape(h.text)}</th>"
+            f"<th{attributes(scope='col', data_column=i, data_kind=h.kind, cls=h.cls, title=h.about)}>{escape(h.text)}</th>"
             for i, h in enumerate(self.heads)
         )
         rows = join(self._row(cls, cells) for cls, cells in self.rows)
+        # the caption stands outside: inside, it would be as wide as the table and scroll out of sight
         return (
+            f'<p class="caption">{escape(self.caption)}</p>'
             f'<div class="scroll" role="region" tabindex="0"{attributes(aria_label=self.caption)}>'
-            f'<table class="sortable"><caption>{escape(self.caption)}</caption><thead>{over}<tr>{heads}</tr></thead>'
+            f'<table class="sortable"{attributes(aria_label=self.caption)}><thead>{over}<tr>{heads}</tr></thead>'
             f"<tbody>{rows}</tbody></table></div>"
         )
 
@@ -213,7 +221,12 @@ def _sortable(value: float | None) -> str | None:
 def card_html(name: str, card: Card, used: str = "") -> str:
     """A method's card, folded."""
     enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
-    facts = [("paper", card.paper), ("stays private", card.private), ("is uploaded", card.upload), ("a sum suffices", enough)]
+    facts = [
+        ("paper", card.paper),
+        ("stays private", card.private),
+        ("is uploaded", card.upload),
+        ("a sum suffices", enough),
+    ]
     facts += [("settings here", used)] if used else []
     inside = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts)
     if card.departures:

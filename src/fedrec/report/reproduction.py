@@ -145,7 +145,7 @@ def remarks(reproduction: Reproduction) -> list[str]:
     found = []
     if reproduction.quick:
         found.append(
-            f"QUICK: at most {reproduction.rounds} rounds instead of {table.rounds}; this shows that it runs, and is no result."
+            f"QUICK: at most {reproduction.rounds} rounds instead of {table.rounds}; this shows that it runs, it is no result."
         )
     seeds = ", ".join(map(str, reproduction.seeds))
     several = "mean ± sample standard deviation over seeds" if len(reproduction.seeds) > 1 else "seed"

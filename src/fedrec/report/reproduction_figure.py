@@ -12,7 +12,11 @@ from fedrec.report.reproduction_text import name_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIGNS = (("published", "o", "#777777", "white"), ("ours", "o", "#0072B2", "#0072B2"), ("strict", "D", "#D55E00", "#D55E00"))
+SIGNS = (
+    ("published", "o", "#777777", "white"),
+    ("ours", "o", "#0072B2", "#0072B2"),
+    ("strict", "D", "#D55E00", "#D55E00"),
+)
 WIDTH, LEFT, RIGHT = 7.6, 1.9, 0.35  # inches
 
 
@@ -40,7 +44,9 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
         axes.plot([min(points.values()), max(points.values())], [place] * 2, color=FAINT, linewidth=2.5, zorder=1)
         for name, sign, edge, face in SIGNS:
             if name in points:
-                axes.plot(points[name], place, sign, markeredgecolor=edge, markerfacecolor=face, markersize=6.5, zorder=3)
+                axes.plot(
+                    points[name], place, sign, markeredgecolor=edge, markerfacecolor=face, markersize=6.5, zorder=3
+                )
     if metric in panel.chance:
         axes.axvline(panel.chance[metric], color=SOFT, linewidth=1, linestyle=(0, (1, 2)), zorder=0)
         axes.annotate("chance", (panel.chance[metric], -0.6), (0, 2), textcoords="offset points", ha="center",
@@ -57,10 +63,17 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
 
     write(heading(reproduction), 0.22, fontsize=11.5, fontweight="bold", color=INK)
     seeds = f"{len(reproduction.seeds)} seeds" if len(reproduction.seeds) > 1 else f"seed {reproduction.seeds[0]}"
-    write(f"{panel.column.label}, {metric}, {seeds}; ours under {reproduction.table.protocol}", 0.43, fontsize=9, color=SOFT)
+    write(
+        f"{panel.column.label}, {metric}, {seeds}; ours under {reproduction.table.protocol}",
+        0.43,
+        fontsize=9,
+        color=SOFT,
+    )
     _key(figure, height)
     if warning:
-        figure.text(0.2 / WIDTH, 0.09 / height, "\n".join(warning), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2)
+        figure.text(
+            0.2 / WIDTH, 0.09 / height, "\n".join(warning), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2
+        )
     return figure
 
 
@@ -75,7 +88,10 @@ def _key(figure: Figure, height: float) -> None:
     from matplotlib.lines import Line2D
 
     figure.legend(
-        [Line2D([], [], marker=s, markeredgecolor=e, markerfacecolor=f, linestyle="", markersize=6) for _, s, e, f in SIGNS],
+        [
+            Line2D([], [], marker=s, markeredgecolor=e, markerfacecolor=f, linestyle="", markersize=6)
+            for _, s, e, f in SIGNS
+        ],
         [name for name, *_ in SIGNS],
         loc="center right",
         bbox_to_anchor=(1 - RIGHT / WIDTH, 1 - 0.43 / height),

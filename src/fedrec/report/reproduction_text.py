@@ -158,8 +158,8 @@ def as_csv(reproduction: Reproduction) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        ["paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours", "ours_spread",
-         "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note"]
+        ["paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours",
+         "ours_spread", "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note"]
     )  # fmt: skip
     table = reproduction.table
     for panel in reproduction.panels:

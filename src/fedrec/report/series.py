@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrec.evaluation.statistics import Summary, summarise
 from fedrec.report.comparison import Group
-from fedrec.report.runs import Float64, FinishedRun
+from fedrec.report.runs import FinishedRun, Float64
 
 COLOURS = 7
 """How many colours there are before strokes change."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from dataclasses import replace
 
 import numpy as np
@@ -26,12 +24,9 @@ ITEMS, DIM = 20, 4
 
 
 def block_of(lists: list[list[int]], users_of_client: tuple[int, ...]) -> Block:
-    train = Ragged(
-        offsets(np.array([len(own) for own in lists])), np.array(functools.reduce(operator.iadd, lists, []), np.int32)
-    )
-    exclude = Ragged(
-        train.start, np.array(functools.reduce(operator.iadd, (sorted(own) for own in lists), []), np.int32)
-    )
+    start = offsets(np.array([len(own) for own in lists]))
+    train = Ragged(start, np.array([item for own in lists for item in own], np.int32))
+    exclude = Ragged(start, np.array([item for own in lists for item in sorted(own)], np.int32))
     return Block(
         n_items=ITEMS,
         clients=np.arange(len(users_of_client)),

@@ -1,0 +1,210 @@
+"""FedCA's analyses as computations: embedding skew (Figure 3), sparsity (Figures 5, 6, Table 3), weights (Figure 7).
+
+Each takes run settings and gives plain numbers; figures and files are made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec import keyed
+from fedrec.core.loop import Progress, Record, run_rounds
+from fedrec.core.method import Keys
+from fedrec.core.population import population
+from fedrec.data.ragged import Int64, Ragged, offsets
+from fedrec.errors import BadInput
+from fedrec.evaluation import candidates
+from fedrec.evaluation.judging import Held, judge
+from fedrec.evaluation.task import Task, sort_lists
+from fedrec.running import Prepared, make_plan, make_runtime, prepare, resolve
+
+OnRound = Callable[[str, Record], None]
+SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10")
+"""Metrics that the analyses report."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement: where, of what, and its value."""
+
+    x: float
+    series: str
+    metric: str
+    value: float
+
+
+def thinned(task: Task, share: float) -> Task:
+    """The task with a keyed random share of each user's training items (at least one), their order kept.
+
+    A smaller share keeps a subset of what a larger one keeps. Where training negatives come from outside the
+    training items, what was dropped may be drawn, as if the user had never touched it.
+    """
+    if not 0 < share <= 1:
+        raise BadInput(f"share {share} is not a share of the training data; give a number above 0 and at most 1")
+    if share == 1:
+        return task
+    train, owners = task.train, task.train.owners
+    streams = keyed.streams(keyed.stream(task.seed, "thinned"), task.user_keys)
+    within = np.arange(len(owners)) - train.start[owners]
+    words = keyed.mix(streams[owners] + (within.astype(np.uint64) + np.uint64(1)) * np.uint64(keyed.GOLDEN))
+    wanted = np.maximum(np.round(share * train.counts), np.minimum(train.counts, 1)).astype(np.int64)
+    order = np.lexsort((words, owners))
+    rank = np.empty(len(owners), np.int64)
+    rank[order] = within  # lists lie one after the other, so the position in a list is the rank there
+    keep = rank < wanted[owners]
+    kept = Ragged(offsets(wanted), train.values[keep])
+    honest = task.protocol.negatives == "train"
+    return replace(task, train=kept, exclude=sort_lists(kept) if honest else task.exclude)
+
+
+def sparsity(
+    methods: Sequence[str], shares: Sequence[float], given: dict[str, Any], on_round: OnRound | None = None
+) -> list[Point]:
+    """Test metrics of each method trained on a share of every user's data (Figures 5 and 6, Table 3).
+
+    The judging is the whole task's: what was dropped from training is still no candidate.
+    """
+    points: list[Point] = []
+    for method in methods:
+        prepared = prepare(resolve(method, dict(given)))
+        for share in shares:
+            thin = thinned(prepared.task, share)
+            people = population(thin)
+            runtime = make_runtime(prepared.settings, prepared.method, people, prepared.task)
+            progress = run_rounds(runtime, make_plan(prepared), Progress(), _watch(on_round, f"{method} {share:g}"))
+            best = next(r for r in progress.records if r.round == progress.best_round)
+            points += [Point(share, method, m, v) for m, v in (best.test or {}).items() if m in SHOWN]
+    return points
+
+
+def skew(
+    given: dict[str, Any], neighbours: Sequence[int] = range(10, 101, 10), on_round: OnRound | None = None
+) -> list[Point]:
+    """Train and test metrics when each client's table is the mean of ``s`` similar clients' (Figure 3).
+
+    FedAvg is trained; then, for each client, the tables of the most similar clients (smallest L2 distance, the
+    largest ``s`` of them) are put in random order and the first ``s`` averaged by the size of their data.
+    """
+    prepared = prepare(resolve("fedavg", dict(given)))
+    runtime, people = prepared.runtime, prepared.people
+    method: Any = prepared.method
+    run_rounds(runtime, make_plan(prepared), Progress(), _watch(on_round, "fedavg"))
+    block = people.block
+    most = max(neighbours)
+    if most >= block.n_clients:
+        raise BadInput(f"{most} similar clients among {block.n_clients}; ask for at most {block.n_clients - 1}")
+    keys = Keys(prepared.settings.seed, prepared.settings.rounds + 1)
+    done = method.local_update(runtime.private, method.download(runtime.server, block.clients), block, keys)
+    if done.upload.networks:
+        raise BadInput("the skew analysis is of item tables; use backbone=mf")
+    tables = runtime.server.items[None] + done.upload.rows.dense()  # [clients, n_items, d]
+    nearest = _shuffled_neighbours(tables, most, keys.clients(block, "similar"))
+    held = {"train": last_trained(prepared), "test": prepared.task.held("test", people.users)}
+    points: list[Point] = []
+    for s in neighbours:
+        mixed = _means(tables, nearest[:, :s], block.sizes)
+        scores = np.einsum("cmd,cd->cm", mixed, done.private.users) if block.single else _by_user(mixed, done, block)
+        for part, what in held.items():
+            for metric, values in judge(scores.astype(np.float32), what, prepared.task.protocol.metrics).items():
+                if metric in SHOWN:
+                    points.append(Point(float(s), part, metric, float(np.nanmean(values))))
+    return points
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Similarity, complementarity and composite weights between some clients ``[k, k]`` (Figure 7)."""
+
+    clients: list[str]
+    similarity: NDArray[np.float64]
+    complementarity: NDArray[np.float64]
+    composite: NDArray[np.float64]
+
+
+def weights(given: dict[str, Any], count: int = 10, on_round: OnRound | None = None) -> Weights:
+    """S, C and W of FedCA between ``count`` random clients, computed among all clients after training."""
+    from fedrec.maths import composite
+
+    prepared = prepare(resolve("fedca", dict(given)))
+    runtime, people = prepared.runtime, prepared.people
+    method: Any = prepared.method
+    run_rounds(runtime, make_plan(prepared), Progress(), _watch(on_round, "fedca"))
+    block, chosen = people.block, method.settings
+    if chosen.variant_complementarity == "code" or not chosen.beta:
+        raise BadInput("the weights are shown for the paper's complementarity; leave variant_complementarity, beta > 0")
+    if count > block.n_clients:
+        raise BadInput(f"{count} clients asked for, the data has {block.n_clients}; ask for fewer")
+    keys = Keys(prepared.settings.seed, prepared.settings.rounds + 1)
+    done = method.local_update(runtime.private, method.download(runtime.server, block.clients), block, keys)
+    upload = done.upload
+    similar = composite.similarity(composite.squared_distances(upload.tables))
+    angles = composite.mean_angles(upload.subspaces, offsets(upload.sizes))
+    complementary = composite.complementarity(angles, chosen.complementarity)
+    mixed = composite.composite_weights(
+        similar,
+        complementary,
+        upload.sizes,
+        chosen.alpha,
+        chosen.beta,
+        normalise=chosen.normalise,
+        roles=chosen.weights,
+    )
+    some = keyed.sample(keyed.stream(keys.seed, "shown clients"), block.n_clients, count)
+    part = np.ix_(some, some)
+    return Weights(
+        [people.client_ids[int(client)] for client in some],
+        *(np.asarray(matrix, np.float64)[part] for matrix in (similar, complementary, mixed)),
+    )
+
+
+def last_trained(prepared: Prepared) -> Held:
+    """Each user's last training item as something to be found: the curve "train" of Figure 3."""
+    task, users = prepared.task, prepared.people.users
+    train = task.train.take(users)
+    full = train.counts > 0
+    last = np.where(full, train.start[1:] - 1, 0)
+    targets = Ragged(offsets(full.astype(np.int64)), train.values[last[full]])
+    rest = np.ones(len(train.values), bool)
+    rest[last[full]] = False
+    masked = sort_lists(Ragged(offsets(np.maximum(train.counts - 1, 0)), train.values[rest]))
+    drawn = None
+    if task.protocol.candidates:
+        streams = keyed.streams(keyed.stream(task.seed, "candidates", "train"), task.user_keys[users])
+        drawn = candidates.draw(streams, task.observed.take(users), task.data.n_items, task.protocol.candidates)
+    return Held(targets, masked, drawn, None)
+
+
+def _shuffled_neighbours(tables: Any, most: int, streams: keyed.U64) -> Int64:
+    """``[clients, most]`` the nearest clients of each, oneself among them, in a random order."""
+    from fedrec.maths.composite import squared_distances
+
+    squares = squared_distances(np.ascontiguousarray(tables, np.float32))
+    nearest = squares.topk(most, dim=1, largest=False).indices.numpy()
+    order = np.argsort(keyed.words(streams, most), axis=1, kind="stable")
+    return np.take_along_axis(nearest, order, axis=1).astype(np.int64)
+
+
+def _means(tables: Any, nearest: Int64, sizes: Int64) -> Any:
+    """Means of the chosen tables, by the size of their owners' data."""
+    from fedrec.maths.composite import mix
+
+    factor = np.zeros((len(tables), len(tables)), np.float32)
+    np.put_along_axis(factor, nearest, sizes[nearest].astype(np.float32), axis=1)
+    return mix(np.ascontiguousarray(tables, np.float32), factor / np.maximum(factor.sum(1, keepdims=True), 1e-12))
+
+
+def _by_user(mixed: Any, done: Any, block: Any) -> Any:
+    return np.stack([mixed[c] @ done.private.users[u] for u, c in enumerate(block.client_of_user)])
+
+
+def _watch(on_round: OnRound | None, label: str) -> Callable[[Record, Progress], None]:
+    def after(record: Record, progress: Progress) -> None:
+        if on_round is not None:
+            on_round(label, record)
+
+    return after

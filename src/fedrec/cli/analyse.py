@@ -1,0 +1,132 @@
+"""``fedrec analyse``: FedCA's analyses, each with its figure and its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrec.cli import options as o
+from fedrec.errors import BadInput
+
+app = typer.Typer(no_args_is_help=True, help="Analyses of aggregation: embedding skew, sparsity, weights.")
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+
+
+@app.command("skew")
+def skew(
+    data: o.Data = "demo",
+    data_dir: o.DataDir = None,
+    protocol: o.Protocol = "strict",
+    rounds: o.Rounds = None,
+    seed: Seed = 0,
+    sets: o.Sets = None,
+    most: Annotated[int, typer.Option("--most", help="Largest number of similar clients.")] = 100,
+    out: Out = Path("analyses"),
+    quiet: Quiet = False,
+) -> None:
+    """Embedding skew (FedCA Figure 3): train and test accuracy over the number of similar clients aggregated."""
+    from fedrec import analysing
+    from fedrec.report.analyses import curves, points_csv
+
+    if most < 10:
+        raise BadInput(f"--most {most} is too few; give at least 10")
+    given = _given(data, data_dir, protocol, rounds, seed, sets)
+    points = analysing.skew(given, range(10, most + 1, 10), _progress(quiet))
+    about = f"{data}, protocol {protocol}, seed {seed}; FedAvg, then the mean of s of the most similar clients' tables"
+    shown = _metrics(points)
+    figure = curves(points, "Embedding skew", about, "similar clients s", shown)
+    _write(out, f"skew-{Path(data).name}-{protocol}", figure, points_csv(points, "s", "part"))
+
+
+@app.command("sparsity")
+def sparsity(
+    methods: Annotated[list[str] | None, typer.Argument(help="Methods [fcf perfedrec fedfast pfedrec fedca].")] = None,
+    data: o.Data = "demo",
+    data_dir: o.DataDir = None,
+    protocol: o.Protocol = "strict",
+    rounds: o.Rounds = None,
+    seed: Seed = 0,
+    sets: o.Sets = None,
+    shares: Annotated[str, typer.Option("--shares", help="Shares of the training data.")] = "0.1,0.2,0.3,0.4,0.6,0.8,1",
+    out: Out = Path("analyses"),
+    quiet: Quiet = False,
+) -> None:
+    """Sparsity (FedCA Figures 5 and 6, Table 3): accuracy over the share of training data."""
+    from fedrec import analysing
+    from fedrec.report.analyses import curves, points_csv
+
+    try:
+        chosen = [float(share) for share in shares.split(",")]
+    except ValueError:
+        raise BadInput(f"--shares {shares!r} is not a list of numbers; write it as 0.4,0.6,1") from None
+    names = methods or ["local", "fcf", "perfedrec", "fedfast", "pfedrec", "fedca"]
+    given = _given(data, data_dir, protocol, rounds, seed, sets)
+    points = analysing.sparsity(names, chosen, given, _progress(quiet))
+    about = f"{data}, protocol {protocol}, seed {seed}; the judging is that of the whole data"
+    figure = curves(points, "Sparsity of training data", about, "share of training data", _metrics(points))
+    _write(out, f"sparsity-{Path(data).name}-{protocol}", figure, points_csv(points, "share", "method"))
+
+
+@app.command("weights")
+def weights(
+    data: o.Data = "demo",
+    data_dir: o.DataDir = None,
+    protocol: o.Protocol = "strict",
+    rounds: o.Rounds = None,
+    seed: Seed = 0,
+    sets: o.Sets = None,
+    count: Annotated[int, typer.Option("--clients-shown", help="How many random clients are shown.")] = 10,
+    out: Out = Path("analyses"),
+    quiet: Quiet = False,
+) -> None:
+    """Aggregation weights of FedCA (Figure 7): similarity, complementarity and what they make together."""
+    from fedrec import analysing
+    from fedrec.report.analyses import heat_maps, matrix_csv
+
+    found = analysing.weights(_given(data, data_dir, protocol, rounds, seed, sets), count, _progress(quiet))
+    matrices = {
+        "similarity S": found.similarity,
+        "complementarity C": found.complementarity,
+        "composite weights W": found.composite,
+    }
+    about = f"{data}, protocol {protocol}, seed {seed}; {len(found.clients)} random clients"
+    figure = heat_maps(found.clients, matrices, "Composite aggregation", about)
+    _write(out, f"weights-{Path(data).name}-{protocol}", figure, matrix_csv(found.clients, matrices))
+
+
+def _given(data: str, data_dir: Path | None, protocol: str, rounds: int | None, seed: int, sets: Any) -> dict[str, Any]:
+    return o.present(
+        data=data, data_dir=data_dir, protocol=protocol, rounds=rounds, seed=seed, keep_selected=False,
+        settings=o.parse_sets(sets),
+    )  # fmt: skip
+
+
+def _metrics(points: Any) -> list[str]:
+    """The metrics to draw: among sampled candidates where the protocol has them, as the paper's figures."""
+    known = {point.metric for point in points}
+    sampled = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
+    return sampled or [name for name in ("HR@10", "NDCG@10") if name in known]
+
+
+def _progress(quiet: bool) -> Any:
+    def after(label: str, record: Any) -> None:
+        if not quiet and (record.round % 10 == 0 or record.round == 1):
+            typer.echo(f"  {label}: round {record.round}, loss {record.loss:.4f}", err=True)
+
+    return after
+
+
+def _write(out: Path, name: str, figure: Any, data: str) -> None:
+    from fedrec.report.canvas import save_png
+    from fedrec.runs.atomic import replace_file, write_text
+
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / f"{name}.csv", data)
+    replace_file(out / f"{name}.png", lambda path: save_png(figure, path))
+    typer.echo(f"figure: {out / name}.png")
+    typer.echo(f"data:   {out / name}.csv")

@@ -1,0 +1,96 @@
+"""Figures and files of the analyses: curves over a quantity, and heat maps of weights."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fedrec.report.canvas import FAINT, INK, PALETTE, SOFT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Measured(Protocol):
+    """One measurement (:class:`fedrec.analysing.Point` fits)."""
+
+    @property
+    def x(self) -> float: ...
+    @property
+    def series(self) -> str: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+
+
+def points_csv(points: Sequence[Measured], x: str, series: str) -> str:
+    """The measurements as CSV with a header."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([x, series, "metric", "value"])
+    table.writerows([f"{p.x:g}", p.series, p.metric, f"{p.value:.6f}"] for p in points)
+    return text.getvalue()
+
+
+def matrix_csv(names: Sequence[str], matrices: dict[str, Any]) -> str:
+    """Matrices between named clients as CSV: matrix, row, column, value."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["matrix", "client", "other", "value"])
+    for title, matrix in matrices.items():
+        for row, name in enumerate(names):
+            table.writerows([title, name, other, f"{matrix[row][k]:.8f}"] for k, other in enumerate(names))
+    return text.getvalue()
+
+
+def curves(points: Sequence[Measured], title: str, about: str, x: str, metrics: Sequence[str]) -> Figure:
+    """A panel for each metric, a line for each series."""
+    figure, panels = _figure(title, about, len(metrics), 2.6)
+    names = list(dict.fromkeys(p.series for p in points))
+    for axes, metric in zip(panels, metrics, strict=True):
+        for name, colour in zip(names, PALETTE * (1 + len(names) // len(PALETTE)), strict=False):
+            line = sorted((p.x, p.value) for p in points if p.series == name and p.metric == metric)
+            axes.plot(*zip(*line, strict=True), "o-", color=colour, markersize=4, linewidth=1.6, label=name)
+        axes.set_xlabel(x, color=INK, fontsize=10)
+        axes.set_title(metric, fontsize=10, color=INK, loc="left")
+        axes.grid(axis="y", color=FAINT, linewidth=0.7)
+        axes.set_ylim(bottom=0)
+    panels[0].legend(frameon=False, fontsize=9)
+    return figure
+
+
+def heat_maps(names: Sequence[str], matrices: dict[str, Any], title: str, about: str) -> Figure:
+    """Matrices between the same clients side by side, each on its own scale; the diagonal is left out."""
+    import numpy as np
+
+    figure, panels = _figure(title, about, len(matrices), 2.3)
+    for axes, (name, matrix) in zip(panels, matrices.items(), strict=True):
+        shown = np.array(matrix, float)
+        np.fill_diagonal(shown, np.nan)  # a client with itself would hide all else
+        picture = axes.imshow(shown, cmap="viridis")
+        axes.set_title(name, fontsize=10, color=INK, loc="left")
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(names)), names, fontsize=7)
+        bar = figure.colorbar(picture, ax=axes, fraction=0.046, pad=0.04)
+        bar.ax.tick_params(labelsize=7)
+    return figure
+
+
+def _figure(title: str, about: str, panels: int, width: float) -> tuple[Figure, list[Any]]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.2 + (width + 0.9) * panels, 4.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
+    figure.text(0.01, 0.925, about, fontsize=9, color=SOFT, va="top")
+    axes = list(figure.subplots(1, panels, squeeze=False)[0])
+    for one in axes:
+        one.tick_params(labelsize=9, colors=INK, color=SOFT)
+        for side, spine in one.spines.items():
+            spine.set_visible(side in ("left", "bottom"))
+            spine.set_color(SOFT)
+    return figure, axes
