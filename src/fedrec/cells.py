@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fedrec import running
 from fedrec.comparing import Job, reason_of
@@ -30,18 +30,29 @@ BASE_MB = 700
 POLL_SECONDS = 0.5
 
 
-class Watcher:
-    """Told what happens; the command line prints it, the default is silent."""
+class Watcher(Protocol):
+    """Told what happens."""
 
     def begins(self, job: Job, number: int, total: int) -> Any:
         """A run starts; gives a ``cli.progress.Watch``, or nothing, for its rounds (in this process only)."""
-        return None
 
     def ends(self, job: Job, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
         """A run has ended; ``left``: seconds that all others still need, where that can be said."""
 
     def ticks(self, running: Sequence[tuple[Job, int]], done: int, total: int, left: float | None) -> None:
         """Now and then, with the round that each running run is in."""
+
+
+class Silent:
+    """A watcher that tells nobody."""
+
+    def begins(self, job: Job, number: int, total: int) -> None: ...
+
+    def ends(
+        self, job: Job, seconds: float, failure: str | None, done: int, total: int, left: float | None
+    ) -> None: ...
+
+    def ticks(self, running: Sequence[tuple[Job, int]], done: int, total: int, left: float | None) -> None: ...
 
 
 @dataclass
@@ -89,7 +100,7 @@ def carry_out(
     jobs: Sequence[Job], *, parallel: int = 1, memory_mb: int | None = None, watcher: Watcher | None = None
 ) -> dict[Path, str]:
     """Run what is not finished; gives the reason of each failure by folder."""
-    watcher = watcher or Watcher()
+    watcher = watcher or Silent()
     estimate = Estimate()
     for job in jobs:
         if job.state == "finished":

@@ -59,8 +59,8 @@ class Work:
     """By column: which file is missing."""
 
     @property
-    def rounds(self) -> int:
-        return min(QUICK_ROUNDS, self.table.rounds) if self.quick else self.table.rounds
+    def rounds(self) -> int | None:
+        return min(QUICK_ROUNDS, self.table.rounds or QUICK_ROUNDS) if self.quick else self.table.rounds
 
     @property
     def jobs(self) -> list[Job]:
@@ -129,43 +129,49 @@ def absent(row: TableRow) -> str:
 
 
 def _spot(work: Work, row: TableRow, column: Column, control: bool, given: Mapping[str, Any]) -> Spot:
-    both: dict[str, tuple[Job, ...]] = {}
-    for protocol in (work.table.protocol, "strict"):
-        jobs = []
-        for seed in work.seeds:
-            try:
-                settings = settings_of(row, column, protocol, seed, work, given)
-            except (BadInput, ImportError) as problem:  # a setting or a package that this version lacks
-                return Spot(row, column, control, absent=f"not in this version: {reason_of(problem)}")
-            path = work.out / "runs" / folder_name(settings, row, column)
+    ours: list[Job] = []
+    strict: list[Job] = []
+    for seed in work.seeds:
+        try:
+            pair = settings_of(row, column, seed, work, given)
+        except (BadInput, ImportError) as problem:  # a setting or a package that this version lacks
+            return Spot(row, column, control, absent=f"not in this version: {reason_of(problem)}")
+        name = folder_name(pair[0])
+        for settings, jobs in zip(pair, (ours, strict), strict=True):
+            path = work.out / "runs" / column.key / settings.protocol / name
             jobs.append(Job(settings, path, folder_state(path, settings)))
-        both[protocol] = tuple(jobs)
-    return Spot(row, column, control, both[work.table.protocol], both["strict"])
+    return Spot(row, column, control, tuple(ours), tuple(strict))
 
 
 def settings_of(
-    row: TableRow, column: Column, protocol: str, seed: int, work: Work, given: Mapping[str, Any]
-) -> RunSettings:
-    """Settings of one cell: the row's over the paper's recipe over the method's own."""
+    row: TableRow, column: Column, seed: int, work: Work, given: Mapping[str, Any]
+) -> tuple[RunSettings, RunSettings]:
+    """Settings of one cell under the paper's protocol and under `strict`: the same method, judged in two ways.
+
+    The row's settings over the paper's recipe over the method's own.
+    """
     kind = find_method(row.method)
-    chosen: dict[str, Any] = {**given, **column.run, "data": column.data, "protocol": protocol, "seed": seed}
-    if not issubclass(kind, Reference):
-        chosen["rounds"] = work.rounds
-    elif work.quick and not kind.one_shot:
-        chosen["rounds"] = min(QUICK_ROUNDS, kind.rounds)
-    return running.resolve(row.method, {**chosen, "settings": dict(row.settings)})
+    chosen: dict[str, Any] = {**given, **column.run, "data": column.data, "seed": seed}
+    if issubclass(kind, Reference):
+        rounds = min(QUICK_ROUNDS, kind.rounds) if work.quick and not kind.one_shot else None
+    else:
+        rounds = row.rounds or work.rounds
+    chosen |= {} if rounds is None else {"rounds": rounds}
+    ours = running.resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
+    chosen |= {} if issubclass(kind, Reference) else {"rounds": ours.rounds}
+    strict = running.resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
+    return ours, strict
 
 
-def folder_name(settings: RunSettings, row: TableRow, column: Column) -> str:
-    """``ml-100k/paper-fedca/fedca-alpha0.3-seed0``: rows that mean the same run have the same folder."""
-    usual = running.resolve(row.method, {"data": settings.data, "protocol": settings.protocol}).settings
+def folder_name(settings: RunSettings) -> str:
+    """``fedca-alpha0.3-seed0``: what differs from the recipe; rows that mean the same run have the same name."""
+    usual = running.resolve(settings.method, {"data": settings.data, "protocol": settings.protocol}).settings
     own = {key: value for key, value in settings.settings.items() if usual.get(key) != value}
     words = "-".join(f"{key}{value}" for key, value in sorted(own.items()))
     words = re.sub(r"[^\w.=-]+", "_", words)
     if len(words) > 60:
         words = hashlib.sha256(words.encode()).hexdigest()[:12]
-    name = "-".join(part for part in (row.method, words, f"seed{settings.seed}") if part)
-    return f"{column.key}/{settings.protocol}/{name}"
+    return "-".join(part for part in (settings.method, words, f"seed{settings.seed}") if part)
 
 
 def carry_out(

@@ -114,13 +114,19 @@ def test_uploads_hold_the_methods_fields_only(cluster: Cluster, folder: Path) ->
     for path in folder.glob("node*/witness/*-out-blocks-upload*.bin"):
         data = path.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        about = header.pop("__metadata__")
-        (kind,) = [k for k in kinds if k.__qualname__ == about["type"]]
-        wire.decode(kind, data)
-        fields = {name.partition(".")[0].partition("[")[0] for name in header}
+        (kind,) = [k for k in kinds if decodes(k, data)]
+        fields = {name.partition(".")[0].partition("[")[0] for name in header if name != "__metadata__"}
         assert fields <= set(kind.__dataclass_fields__)
         answers += 1
     assert answers == NODES * (2 + 1 + 1)
+
+
+def decodes(kind: type[Any], data: bytes) -> bool:
+    try:
+        wire.decode(kind, data)
+    except wire.WireError:
+        return False
+    return True
 
 
 def private_things(folder: Path, part: int) -> tuple[list[bytes], list[bytes]]:

@@ -49,12 +49,10 @@ def encode(message: Wire, form: Form = Form()) -> bytes:
     from safetensors.numpy import save
 
     arrays = dict(message_arrays(message, form))
-    about = {
-        "type": _kind(type(message)),
-        "form": json.dumps(dataclasses.asdict(form)),
-        "nested": json.dumps(dict(_nested(message))),
-    }
-    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=about)
+    about = {"type": _kind(type(message)), "form": dataclasses.asdict(form), "nested": dict(_nested(message))}
+    # one key: safetensors writes several in no fixed order, and equal messages should have equal bytes
+    header = {"fedrec": json.dumps(about, sort_keys=True)}
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=header)
 
 
 def decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]] | None = None) -> Message:
@@ -64,10 +62,9 @@ def decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]] | No
 
     try:
         size = int.from_bytes(data[:8], "little")
-        about = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+        about = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["fedrec"])
         arrays = load(data)
-        Form(**json.loads(about["form"]))
-        nested = {path: (forms or {})[name] for path, name in json.loads(about["nested"]).items()}
+        nested = {path: (forms or {})[name] for path, name in about["nested"].items()}
     except (SafetensorError, ValueError, KeyError, TypeError) as problem:
         raise WireError(f"not a message: {problem}") from None
     if about.get("type") != _kind(kind):

@@ -30,8 +30,8 @@ from fedrec.runs.settings import RunSettings
 
 Say = Callable[[str], None]
 
-STILL_ONLINE = 305
-"""Exit status of a SuperNode that is refused: not registered, or not yet missed after a crash."""
+REFUSED = 305
+"""What a SuperNode says when it is refused: not registered, or its predecessor is not yet missed."""
 
 
 def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
@@ -90,9 +90,10 @@ def node(
     with interruptible(), _stopping(crew):
         end = time.monotonic() + patience
         while True:
-            member = crew.start("supernode", command)
-            status = member.wait()
-            refused = "305" in crew.tail("supernode", 4) or status % 256 == STILL_ONLINE % 256
+            before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
+            status = crew.start("supernode", command).wait()
+            said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
+            refused = f"Exit Code: {REFUSED}" in said and "handshake" not in said  # a wrong certificate stays wrong
             if not refused or time.monotonic() > end:
                 raise StartFailed(f"the node stopped with status {status}:\n{crew.tail('supernode')}")
             say("the server does not let this node in (not registered, or still counted as online): trying again")

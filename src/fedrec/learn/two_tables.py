@@ -71,7 +71,9 @@ class Objective:
     lr: float = 0.1
     """Rate of user vectors and score functions."""
     lr_items: float = 0.1
-    """Rate of both item tables."""
+    """Rate of the shared item table."""
+    private_rate: float = 1.0
+    """Rate of the private table as a multiple of ``lr_items``."""
     lr_transfer: float = 0.1
     """Rate of what makes W."""
     epochs: int = 1
@@ -205,7 +207,9 @@ def train_two_tables(
     chunks = list(_chunks(job.counts, limit))
     if device == "cpu":
         before = torch.get_num_threads()
-        with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        with ThreadPoolExecutor(
+            thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool:
             for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
                 done.result()
         torch.set_num_threads(before)
@@ -237,7 +241,7 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
     def there(array: Array) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
-    n_items, dim = job.shared.shape
+    n_items = len(job.shared)
     state = State(
         shared=there(job.shared).repeat(len(clients), 1, 1),
         private=_own_tables(job.private, clients, device),

@@ -45,7 +45,7 @@ def autograd_step(
 
 def _rate(name: str, chosen: Objective) -> float:
     if name in ("shared", "private"):
-        return chosen.lr_items
+        return chosen.lr_items * (chosen.private_rate if name == "private" else 1.0)
     return chosen.lr_transfer if name.startswith("transfer_") else chosen.lr
 
 

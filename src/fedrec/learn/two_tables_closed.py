@@ -22,7 +22,9 @@ from fedrec.learn.two_tables import Batch, Objective, Positives, State
 EPS = 1e-8
 
 
-def closed_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
+def closed_step(
+    state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone
+) -> Tensor:
     """Change ``state`` by one step; returns each sample's recommendation loss ``[active, width]``."""
     with torch.no_grad():
         return _step(state, batch, positives, chosen, backbone.kernel == "affine")
@@ -50,7 +52,8 @@ def orthogonal_weight(
     gradient (about ``1 + `` the squared lengths of what its layers read), None where W is fixed.
     """
     turn = matrix.square().sum((1, 2)) if gain is not None else torch.ones_like(matrix[:, 0, 0])
-    size = torch.maximum(private.square().sum((1, 2)), shared.square().sum((1, 2))) * turn  # |C W^T| <= |C| |W|
+    lengths = torch.linalg.vector_norm(private, dim=(1, 2)), torch.linalg.vector_norm(shared, dim=(1, 2))
+    size = torch.maximum(*lengths) ** 2 * turn  # |C W^T| <= |C| |W|
     curvature = chosen.lr_items * size
     if gain is not None:
         curvature = torch.maximum(curvature, chosen.lr_transfer * gain * cross.square().sum((1, 2)))
@@ -64,6 +67,7 @@ def generator_gain(read: list[Tensor]) -> Tensor:
 
 def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
     active, rate = batch.active, chosen.lr_items
+    own_rate = rate * chosen.private_rate
     shared, private = state.shared[:active], state.private[:active]  # [active, m, d]
     n_items, dim = shared.shape[1:]
     flat_shared, flat_private = shared.view(-1, dim), private.view(-1, dim)
@@ -105,7 +109,7 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
         gram = torch.bmm(matrix.transpose(1, 2), matrix)
         turned_shared = torch.bmm(shared, gram)  # C G
         floor = chosen.norm_floor  # a shorter vector counts as this long: its length has no gradient then
-        lengths = (turned_shared * shared).sum(2).clamp_(min=floor**2).sqrt_()  # |c^E_j|
+        lengths = torch.linalg.vecdot(turned_shared, shared).clamp_(min=floor**2).sqrt_()  # |c^E_j|
         target = torch.bmm(global_view, gram)  # [active, 1, d] G p^G
         reach = (target * global_view).sum(2).clamp_(min=floor**2).sqrt_()  # [active, 1] |p^E|
         enhanced = torch.bmm(shared, target.transpose(1, 2))[:, :, 0] / (lengths * reach)
@@ -119,7 +123,9 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
         pull = ((at_private * personal).sum(1)[:, None] * (own_reach > floor))[:, :, None]
         scale_private = (at_private * personal / own_lengths**2 * (own_lengths > floor)).unsqueeze(2)
         towards_private = (out / own_reach[:, :, None], personal_view)
-        to_private = (torch.bmm(out, private) - pull * personal_view / own_reach[:, :, None]) / own_reach[:, :, None]
+        to_private = (torch.bmm(out, private) - pull * personal_view / own_reach[:, :, None]) / own_reach[
+            :, :, None
+        ]
         # the enhanced view, through G
         out = (at_shared / lengths)[:, None] / reach[:, :, None]
         pull = ((at_shared * enhanced).sum(1)[:, None] / reach**2 * (reach > floor))[:, :, None]
@@ -133,7 +139,7 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
             to_gram = both + both.transpose(1, 2) - weighed - pull * square
             to_matrix = to_matrix + torch.bmm(matrix, to_gram)
         towards_shared = (out, target)
-        add_shared = turned_shared.mul_(bend).neg_()
+        add_shared = turned_shared.mul_(-bend)
     if chosen.beta_o:
         cross = torch.bmm(shared.transpose(1, 2), private)  # K
         mapped = torch.bmm(matrix, cross)
@@ -167,21 +173,21 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     if add_shared is not None:
         shared.sub_(add_shared, alpha=rate)
     if scale_private is not None:
-        private.mul_(1 + rate * scale_private)
+        private.mul_(1 + own_rate * scale_private)
     if add_private is not None:
-        private.sub_(add_private, alpha=rate)
+        private.sub_(add_private, alpha=own_rate)
     if apart is not None:
-        private.add_(apart, alpha=rate)
+        private.add_(apart, alpha=own_rate)
         shared.sub_(apart, alpha=rate)
     if chosen.beta_a:
-        private.baddbmm_(towards_private[0].transpose(1, 2), towards_private[1], alpha=-rate)
+        private.baddbmm_(towards_private[0].transpose(1, 2), towards_private[1], alpha=-own_rate)
         shared.baddbmm_(towards_shared[0].transpose(1, 2), towards_shared[1], alpha=-rate)
-    flat_private.index_add_(0, batch.flat, (slope * people).view(-1, dim), alpha=-rate)
+    flat_private.index_add_(0, batch.flat, (slope * people).view(-1, dim), alpha=-own_rate)
     flat_shared.index_add_(0, batch.flat, (slope * turned).view(-1, dim), alpha=-rate)
     if to_shared is not None and to_private is not None:
         where = positives.flat[:active].reshape(-1)
         flat_shared.index_add_(0, where, positives.spread(to_shared, active), alpha=-rate)
-        flat_private.index_add_(0, where, positives.spread(to_private, active), alpha=-rate)
+        flat_private.index_add_(0, where, positives.spread(to_private, active), alpha=-own_rate)
     state.users.index_add_(0, batch.owner.view(-1), to_users, alpha=-chosen.lr)
     if affine:
         state.networks["bias"].index_add_(0, batch.owner.view(-1), slope.view(-1), alpha=-chosen.lr)

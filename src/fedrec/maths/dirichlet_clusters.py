@@ -37,7 +37,7 @@ def cluster_items(
     alpha: float,
     seed: int,
     before: dict[str, NDArray[np.float64]] | None = None,
-    iterations: int = 50,
+    iterations: int = 30,
 ) -> Clusters:
     """Cluster the rows of a table ``[n, d]`` into at most ``most`` (M) clusters.
 
@@ -49,7 +49,9 @@ def cluster_items(
 
     values = np.asarray(table, np.float64)
     scale = float(values.std()) or 1.0
-    values = (values - values.mean(0)) / scale  # a common scale: clusters do not depend on the size of embeddings
+    values = (
+        values - values.mean(0)
+    ) / scale  # a common scale: clusters do not depend on the size of embeddings
     model = BayesianGaussianMixture(
         n_components=min(most, len(values)),
         covariance_type="diag",

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from fedrec import keyed
@@ -27,7 +28,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import TrainingSettings
-from fedrec.data.ragged import Int32, Int64, segments
+from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
 from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
 
@@ -45,10 +46,14 @@ class TwoViewSettings(TrainingSettings):
     batch_size: int = Field(2048, ge=1, description="mini-batch size (section V-A4)")
     lr: float = Field(0.01, gt=0, description="rate of user vectors and score functions")
     lr_items: float = Field(0.5, ge=0, description="rate of both item tables")
+    private_rate: float = Field(1.0, ge=0, description="rate of the private table as a multiple of lr_items")
     lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
-    decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
+    decay: float = Field(
+        0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)"
+    )
     reduction: Literal["sum", "mean"] = Field(
-        "sum", description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code, with rates in the hundreds)"
+        "sum",
+        description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
     )
     optimizer: Literal["sgd"] = Field("sgd", description="plain gradient descent (section V-A4)")
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")
@@ -58,7 +63,9 @@ class TwoViewSettings(TrainingSettings):
     init: Literal["positive", "uniform", "normal"] = Field(
         "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
     )
-    init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")
+    init_scale: float = Field(
+        0.2, gt=0, description="scale of fresh user vectors (weights of the score function)"
+    )
     shared_scale: float = Field(0.01, ge=0, description="scale of the fresh shared table")
     private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
     transfer: Literal["none", "consensus", "unified", "ace"] = Field(
@@ -67,9 +74,13 @@ class TwoViewSettings(TrainingSettings):
         "both views (Figure 5b), or by ACE (Eq. 9-12)",
     )
     layers: int = Field(3, ge=2, le=4, description="layers of the transfer-matrix generator F (2, 3 or 4)")
-    length_scale: float = Field(10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)")
+    length_scale: float = Field(
+        10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)"
+    )
     norm_floor: float = Field(
-        0.1, gt=0, description="length below which a vector counts as this long in cosines (their gradients stay bounded)"
+        0.1,
+        gt=0,
+        description="length below which a vector counts as this long in cosines (their gradients stay bounded)",
     )
     beta_a: float = Field(0.0, ge=0, description="weight of consistency (Eq. 19)")
     beta_o: float = Field(0.0, ge=0, description="weight of complementarity (Eq. 19)")
@@ -140,6 +151,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             reduction=chosen.reduction,
             lr=chosen.lr * slower,
             lr_items=chosen.lr_items * slower,
+            private_rate=chosen.private_rate,
             lr_transfer=chosen.lr_transfer * slower,
             epochs=chosen.epochs,
             batch_size=chosen.batch_size,
@@ -252,16 +264,27 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             prototypes(block, None, private.tables),
         ]
         inputs = torch.from_numpy(np.concatenate(views, 1)[:, None])
-        layers = {n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in networks.items() if n.startswith("transfer_")}
+        layers = {
+            n: torch.from_numpy(np.ascontiguousarray(a))
+            for n, a in networks.items()
+            if n.startswith("transfer_")
+        }
         with torch.no_grad():
             return np.asarray(generate(inputs, layers)[0].numpy())
 
     def _fused_scores(
-        self, private: TwoViewPrivate, download: Any, block: Block, changes: Rows | None, matrices: Float32 | None
+        self,
+        private: TwoViewPrivate,
+        download: Any,
+        block: Block,
+        changes: Rows | None,
+        matrices: Float32 | None,
     ) -> Float32:
         """Scores through each client's fused table, for scorers that are not linear in the item."""
         result = np.empty((block.n_users, block.n_items), np.float32)
-        layers = {name: array for name, array in download.networks.items() if not name.startswith("transfer_")}
+        layers = {
+            name: array for name, array in download.networks.items() if not name.startswith("transfer_")
+        }
         stacked = changes is not None
         for client in range(block.n_clients):
             fused = self.fused(private, download, changes, matrices, client)
@@ -274,14 +297,24 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         return result
 
     def fused(
-        self, private: TwoViewPrivate, download: Any, changes: Rows | None, matrices: Float32 | None, client: int
+        self,
+        private: TwoViewPrivate,
+        download: Any,
+        changes: Rows | None,
+        matrices: Float32 | None,
+        client: int,
     ) -> Float32:
         """One client's fused table V^F ``[n_items, d]`` (Eq. 12)."""
         consensus, personal = self.both_views(private, download, changes, matrices, client)
         return consensus + personal
 
     def both_views(
-        self, private: TwoViewPrivate, download: Any, changes: Rows | None, matrices: Float32 | None, client: int
+        self,
+        private: TwoViewPrivate,
+        download: Any,
+        changes: Rows | None,
+        matrices: Float32 | None,
+        client: int,
     ) -> tuple[Float32, Float32]:
         """One client's enhanced consensus C^E and personal table V, ``[n_items, d]`` each."""
         consensus = download.items if changes is None else download.items + table_of(changes)[client]
@@ -291,6 +324,29 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             if self.settings.transfer == "unified":
                 personal = personal @ matrices[client].T
         return consensus, personal
+
+    def overlap(
+        self, private: TwoViewPrivate, download: Any, block: Block, depth: int = 50, p: float = 0.99
+    ) -> NDArray[np.float64]:
+        """Rank-biased overlap of each user's top lists in the two views ``[users]`` (Figure 6)."""
+        from fedrec.maths.rank_overlap import rank_biased_overlap, top
+
+        changes, matrices = getattr(download, "changes", None), self.matrices(private, download, block)
+        found = np.zeros(block.n_users)
+        for user, client in enumerate(block.client_of_user):
+            consensus, personal = self.both_views(private, download, changes, matrices, int(client))
+            vector = private.users[user]
+            lists = top(np.stack([consensus @ vector, personal @ vector]), depth)
+            found[user] = rank_biased_overlap(lists[:1], lists[1:], p)[0]
+        return found
+
+    def correlation(
+        self, private: TwoViewPrivate, download: Any, block: Block, client: int
+    ) -> NDArray[np.float64]:
+        """The correlation matrix ``C^E^T V`` ``[d, d]`` of one client (Eq. 17, Figure 7)."""
+        changes, matrices = getattr(download, "changes", None), self.matrices(private, download, block)
+        consensus, personal = self.both_views(private, download, changes, matrices, client)
+        return np.asarray(consensus.astype(np.float64).T @ personal.astype(np.float64))
 
     def client_bytes(self, world: World) -> int:
         from fedrec.learn.transfer import generator_sizes
@@ -355,8 +411,3 @@ def enlarged(items: Float32, changes: Rows | None, users: Float32, owners: Int64
     for user, client in enumerate(owners):
         scores[user] += tables[client] @ users[user]
     return np.asarray(scores)
-
-
-def positives_of(block: Block, clients: Int64) -> Int64:
-    """Interacted items of some clients, client after client."""
-    return np.asarray(block.train.values[segments(block.train.start[block.user_start], clients)])

@@ -35,13 +35,14 @@ class Fed3crSettings(TwoViewSettings):
 
     transfer: Literal["none", "consensus", "unified", "ace"] = Field(
         "ace",
-        description="how the consensus is enhanced: ace (Eq. 9-12), not at all (C0), by a learnt matrix (Figure 5a), or "
+        description="how the consensus is enhanced: ace (Eq. 9-12), not at all, by a learnt matrix (Figure 5a), or "
         "by one matrix for both views (Figure 5b)",
     )
     beta_a: float = Field(0.5, ge=0, description="weight of consistency (Eq. 19; searched in 0.1 .. 1)")
     beta_o: float = Field(0.5, ge=0, description="weight of complementarity (Eq. 19; searched in 0.1 .. 1)")
     base: Literal["none", "fedmf", "fedncf", "pfedrec", "fedrap"] = Field(
-        "none", description="method whose score function (and losses) the mechanism is plugged into (Figure 8)"
+        "none",
+        description="method whose score function (and losses) the mechanism is plugged into (Figure 8)",
     )
     lambda_: float = Field(0.01, ge=0, description="with base=fedrap: weight of the tables' difference")
     mu: float = Field(0.01, ge=0, description="with base=fedrap: weight of the shared table's sparsity")
@@ -52,6 +53,9 @@ class Fed3cr(TwoViews):
 
     name = "fed3cr"
     Settings = Fed3crSettings
+    small = {"layers": 2, "lr_items": 0.05}  # noqa: RUF012
+    enough = {"layers": 2, "lr": 0.05, "lr_items": 3.0, "decay": 1.0, "private_rate": 0.003}  # noqa: RUF012
+    enough_rounds = 10
     card = Card(
         title="Fed3CR: the consensus adapted by each client, consistent with and orthogonal to its private view",
         paper="Mi et al., Federated consistency- and complementarity-aware consensus-enhanced recommendation",
@@ -63,6 +67,8 @@ class Fed3cr(TwoViews):
             "times the length scale (consistency=ranking-printed for the quotient, cut off at zero)",
             "Eq. 7 is a sum over samples and so is our loss: with FedRAP's mean and its rates in the hundreds the "
             "orthogonality constraint, a sum over all items, diverges",
+            "the step along L_o is shortened where a full one would overshoot (clients with many items), and vectors "
+            "shorter than norm_floor count as that long in cosines: both gradients are unbounded otherwise",
             "the last bias of the generator starts at the identity, so that an untrained W passes the consensus on",
             "user vectors and tables start small and normal; the paper does not say how they start, nor the rates",
             "a client with several users has one W, made from the prototypes of all its interactions",

@@ -33,7 +33,6 @@ from fedrec.methods.fedcia_models import OwnModel
 LARGE = 8192
 """Items from which on similarities are truncated unless asked otherwise: m x m is never built."""
 PAPER_DIM = {"mf": 512, "lightgcn": 512, "mlp": 32}
-PAPER_LR = {"mf": 0.1, "lightgcn": 0.1, "mlp": 0.001}
 START = {"mf": 0.01, "lightgcn": 0.1, "mlp": 0.1}
 """Deviation of fresh embeddings; the paper does not say (its figures are met with these)."""
 
@@ -138,7 +137,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         self.free = given.backbone == "gfcf" and given.mixed == "none"
         base = "mf" if self.free or given.mixed != "none" else given.backbone
         self.dim: int = given.dim or PAPER_DIM[base]
-        own = {"dim": self.dim, "lr": given.lr or PAPER_LR[base], "init_scale": given.init_scale or START[base]}
+        own = {"dim": self.dim, "init_scale": given.init_scale or START[base]}
         self.training = given.model_copy(update=own)
 
     def truncates(self, n_items: int) -> bool:

@@ -22,6 +22,8 @@ from fedrec.learn.samples import draw
 from fedrec.learn.train import Trained, train_block
 
 KINDS = ("mf", "mlp", "lightgcn")
+PAPER_LR = {"mf": 0.1, "lightgcn": 0.1, "mlp": 0.001}
+"""Learning rates of the public code."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def _train_kind(
     assert private.users is not None
     assert private.tables is not None
     drawn, ordered = keys.clients(block, "negatives"), keys.clients(block, "batches")
+    settings = settings.model_copy(update={"lr": settings.lr or PAPER_LR[name]})
     trained: Trained
     if name == "lightgcn":
         from fedrec.learn.graphs import train_graphs

@@ -46,10 +46,14 @@ class FedIarSettings(TrainingSettings):
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 20)")
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch trains this method")
     warmup: int = Field(10, ge=0, description="rounds in which local and global embeddings are identical")
-    gate: Literal["network", "equal"] = Field("network", description="ALGF, or equal weights (w/o ALGF, Table 3)")
+    gate: Literal["network", "equal"] = Field(
+        "network", description="ALGF, or equal weights (w/o ALGF, Table 3)"
+    )
     gate_hidden: int = Field(8, ge=1, description="hidden units of the gate network")
     hyper_hidden: int = Field(16, ge=1, description="hidden units of the hypernetwork")
-    scorer: Literal["affine", "mlp"] = Field("affine", description="score function S (the paper leaves it open)")
+    scorer: Literal["affine", "mlp"] = Field(
+        "affine", description="score function S (the paper leaves it open)"
+    )
     explore: bool = Field(True, description="dual-view exploration on the server (w/o IEDE, Table 3: false)")
     mu_d: float = Field(0.5, ge=0, description="weight of the dimension view (mu_d)")
     mu_n: float = Field(0.5, ge=0, description="weight of the sample view (mu_n)")
@@ -142,6 +146,8 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
     name = "fediar"
     Settings = FedIarSettings
     Private, Upload, Download = IarPrivate, IarUpload, IarDownload
+    small = {"warmup": 1, "lr_items": 5.0, "clusters": 4}  # noqa: RUF012
+    enough = {"lr": 1.0, "lr_items": 100.0, "warmup": 15, "epochs": 5, "clusters": 4}  # noqa: RUF012
     card = Card(
         title="FedIAR: global items spread and clustered on the server, weighed against local ones by a personal gate",
         paper="Zhou et al., Joint item embedding dual-view exploration and adaptive local-global fusion for "
@@ -155,7 +161,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
             "the mixture has diagonal covariances and works on the centred table at unit scale",
             "centroids are constants in the gradient of L_n, and gamma I is added to its second matrix, which is "
             "singular as printed",
-            "during warm-up the local table does not exist; it begins as a copy of the download of the first round after",
+            "during warm-up the local table does not exist; it begins as a copy of the next round's download",
             "Theorem 1 as printed lacks a division of TCR by d; the corrected form is tested",
             "of several users of a client each has its own gate, made by the client's one hypernetwork",
         ),
@@ -171,7 +177,9 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.items_scale)
         base = keyed.stream(keys.seed, keys.round, "items")
-        return IarServer(fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start))
+        return IarServer(
+            fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start)
+        )
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
@@ -190,7 +198,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
     def local_update(
         self, private: IarPrivate, download: Any, block: Block, keys: Keys
     ) -> Update[IarPrivate, IarUpload, Any]:
-        """"Client executes" of Algorithm 1 for a block of clients."""
+        """ "Client executes" of Algorithm 1 for a block of clients."""
         from fedrec.learn.batched import train_batched
 
         chosen, warm, dim = self.settings, keys.round <= self.settings.warmup, self.settings.dim

@@ -30,7 +30,8 @@ class FedRapSettings(TwoViewSettings):
     lambda_: float = Field(0.01, ge=0, description="weight of the difference of the two tables (lambda)")
     mu: float = Field(0.01, ge=0, description="weight of the shared table's sparsity (mu)")
     schedule: Literal["none", "tanh"] = Field(
-        "none", description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)"
+        "none",
+        description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)",
     )
     reduction: Literal["sum", "mean"] = Field("mean", description="how samples of a mini-batch add up")
     lr: float = Field(0.5, gt=0, description="rate of the affine score function (network, public code: 0.5)")
@@ -44,7 +45,9 @@ class FedRap(TwoViews):
     Settings = FedRapSettings
     scorer = "affine"
     small = {"lr_items": 5.0}  # noqa: RUF012
-    enough = {"lr_items": 100.0, "lr": 0.5, "decay": 1.0}  # noqa: RUF012
+    # a private table that learns as fast as the shared one memorises everything before the shared one learns
+    enough = {"lr_items": 300.0, "lr": 5.0, "decay": 1.0, "private_rate": 0.003}  # noqa: RUF012
+    enough_rounds = 10
     card = Card(
         title="FedRAP: shared and private item tables added up and kept apart",
         paper="Li et al., Federated recommendation with additive personalization, ICLR 2024",

@@ -70,9 +70,9 @@ class Products(messages.Upload):
 
 @dataclass(frozen=True)
 class Spectrum(messages.Download):
-    """What a client needs to answer (W) and to score (W, its scale, E)."""
+    """What a client needs to answer (W) and to score (W, E, D)."""
 
-    sent: Float32 = shared()  # [m, k] W = D^-1/2 V
+    sent: Float32 = shared()  # [m, k] W, in the direction of D^-1/2 V
     values: Float32 = shared()  # [k]
     degrees: Float32 = shared()  # [m] estimated for the whole population
 
@@ -153,13 +153,13 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             server.sent, server.vectors, server.values, server.degrees + total[:, k], server.answers + answered,
             server.n_clients,
         )  # fmt: skip
-        metric = self.metric(now)
+        metric = self.diagonal(population_degrees(now))
         before = Pairs(server.vectors.astype(np.float64), server.values.astype(np.float64))
         share = answered / server.n_clients if server.answers else 1.0
         sent = server.sent.astype(np.float64)
         found = subspace_iteration.step(sent, total[:, :k] * scale, metric, before, share)
         return SpectralServer(
-            subspace_iteration.sent_of(found, metric).astype(np.float32),
+            at_unit_scale(subspace_iteration.sent_of(found, metric)).astype(np.float32),
             found.vectors.astype(np.float32),
             found.values.astype(np.float32),
             now.degrees,
@@ -167,22 +167,22 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             now.n_clients,
         )
 
-    def metric(self, server: SpectralServer) -> Float64:
+    def diagonal(self, degrees: Any) -> Any:
         """The diagonal that M is normalised by: item degrees, or ones where X'X itself is wanted."""
-        degrees = population_degrees(server)
-        return degrees if self.settings.filter == "lowpass" else (degrees > 0).astype(np.float64)
+        return degrees if self.settings.filter == "lowpass" else (degrees > 0).astype(degrees.dtype)
 
     def score(self, private: NothingPrivate, download: Spectrum, block: Block, items: Int32 | None = None) -> Float32:
         histories = matrix(block.train, block.n_items)
         values = download.values.astype(np.float64)
+        vectors = unit_columns(download.sent * np.sqrt(self.diagonal(download.degrees))[:, None])  # [m, k] V
         if self.settings.filter == "ease":
-            scores = low_rank_ease(histories, download.sent, values, self.settings.lam)
+            scores = low_rank_ease(histories, vectors, values, self.settings.lam)
         else:
-            response = values / np.maximum(values + self.settings.shrink, 1e-12)
-            signal = np.asarray(histories @ download.sent) * response.astype(np.float32)  # [users, k]
-            # V' D^back = (W D^1/2)' D^back
-            degrees = np.where(download.degrees > 0, download.degrees, 1.0)
-            scores = (signal @ download.sent.T) * degrees[None, :] ** np.float32(0.5 + self.settings.back)
+            response = (values / np.maximum(values + self.settings.shrink, 1e-12)).astype(np.float32)
+            root = inverse_root(download.degrees).astype(np.float32)[:, None]
+            signal = np.asarray(histories @ (vectors * root)) * response  # [users, k]
+            back = np.where(download.degrees > 0, download.degrees, 0.0) ** np.float32(self.settings.back)
+            scores = (signal @ vectors.T) * back[None, :]
         if self.settings.own and not block.single:
             scores = add_own(scores, histories, block, self.settings.own, download.degrees)
         scores = np.asarray(scores, np.float32)
@@ -196,6 +196,16 @@ def population_degrees(server: SpectralServer) -> Float64:
     """Item degrees over the whole population, estimated from the answers; below half an interaction is none."""
     degrees = server.degrees * (server.n_clients / max(1, server.answers))
     return np.where(degrees >= 0.5, degrees, 0.0)
+
+
+def at_unit_scale(sent: Float64) -> Float64:
+    """The same matrix with entries of size one: uploads keep one scale, to which clip and noise can be set."""
+    return sent * np.sqrt(sent.size / max(float((sent**2).sum()), 1e-30))
+
+
+def unit_columns(vectors: Float32) -> Float32:
+    """Columns of length one."""
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-12), np.float32)
 
 
 def low_rank_ease(histories: object, vectors: Float32, values: Float64, lam: float) -> Float32:

@@ -29,7 +29,7 @@ class FedVae(VaeMethod[NothingPrivate]):
         paper="Polato, IJCNN 2021; as the baseline FedVAE of FedDAE (AAAI 2025)",
         private="interactions",
         upload="gradients of encoder and decoder, accumulated over local epochs",
-        sum_suffices=True,
+        sum_suffices=False,
         departures=(
             "layers m-3d-2d-d as FedDAE fixes them for all its baselines",
             "gradients cross the wire as factors unless gradients=dense (see feddae)",

@@ -68,6 +68,8 @@ class TableRow:
     """By column, one value a metric."""
     group: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int | None = None
+    """Rounds of this row, where they are not the table's (a filter without training needs one)."""
     blocked: str = ""
     """What is needed to run it that this version does not have."""
 
@@ -96,7 +98,8 @@ class PublishedTable:
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
     protocol: str
-    rounds: int
+    rounds: int | None
+    """Rounds of every federated method; None where the paper does not say, and each method's recipe does."""
     kind: Literal["quality", "bytes"] = "quality"
     unit: Literal["fraction", "percent"] = "fraction"
     """How the paper prints values; here they are fractions throughout."""
@@ -182,7 +185,7 @@ def _table(
         columns=tuple(column for key, column in columns.items() if key in used),
         rows=rows,
         protocol=content["protocol"],
-        rounds=content["rounds"],
+        rounds=content.get("rounds"),
         kind=about.get("kind", "quality"),
         unit=about.get("unit", "fraction"),
         notes=tuple(about.get("notes", ())),
@@ -205,5 +208,6 @@ def _row(about: Mapping[str, Any], common: Mapping[str, Any], percent: bool, met
         published=published,
         group=about.get("group", ""),
         settings={**common.get(about["method"], {}), **about.get("settings", {})},
+        rounds=about.get("rounds"),
         blocked=about.get("blocked", ""),
     )

@@ -194,7 +194,8 @@ class HtmlTable:
             )
             over = f'<tr class="groups">{cells}</tr>'
         heads = join(
-            f"<th{attributes(scope='col', data_column=i, data_kind=h.kind, cls=h.cls, title=h.about)}>{escape(h.text)}</th>"
+            f"<th{attributes(scope='col', data_column=i, data_kind=h.kind, cls=h.cls, title=h.about)}>"
+            f"{escape(h.text)}</th>"
             for i, h in enumerate(self.heads)
         )
         rows = join(self._row(cls, cells) for cls, cells in self.rows)

@@ -16,7 +16,7 @@ from fedrec.report.series import Series, fate
 
 MOST_POINTS = 160
 """Rounds that a curve keeps; more cannot be told apart on a screen."""
-LABEL = 6.6
+LABEL = 7.3
 """Width of a letter, roughly, for keeping labels apart."""
 SIGNS = {"federated": svg.circle, "centralised": svg.square, "control": svg.diamond}
 
@@ -97,9 +97,11 @@ def _curves(
         level = y(bands[one.name][0][2])
         inside += svg.line(frame.left, level, frame.right, level, "floor")
         ends.append((level, one.name, "sc"))
-        if narrow:
-            inside += svg.text(frame.right, level - 4, one.name, "end")
-    if not narrow:
+    if narrow:  # curves have their names in the keys below; those fitted in one step have no key
+        levels = sorted((y(bands[one.name][0][2]), one.name) for one in flat)
+        for place, (_, name) in zip(spread_out([level for level, _ in levels], 13), levels, strict=True):
+            inside += svg.text(frame.right, place - 4, name, "end")
+    else:
         ends.sort()
         places = spread_out([end[0] for end in ends], 14)
         for place, (at_y, name, cls) in zip(places, ends, strict=True):
@@ -204,14 +206,15 @@ def users(series: Sequence[Series], other: Series, metric: str) -> str:
         Th("method", number=False),
         Th(f"against {other.name}", about="sorts by gains minus losses"),
         Th("worse off"), Th("the same"), Th("better off"),
-        Th("users it serves", about=f"mean {metric} of users whose item {other.name} finds"),
-        Th("users it misses", about=f"mean {metric} of users whose item {other.name} does not find"),
+        Th("where it hits", about=f"mean {metric} of users whose item {other.name} finds"),
+        Th("where it misses", about=f"mean {metric} of users whose item {other.name} does not find"),
     ]  # fmt: skip
     legend = (
         '<p class="legend"><span><i class="loss"></i>worse off</span><span><i class="same"></i>the same</span>'
         '<span><i class="gain"></i>better off</span></p>'
     )
     caption = (
-        f"{counted:,} users by {metric}, each averaged over seeds; {other.name} finds the item of {served:,} of them"
+        f"{counted:,} users by {metric}, each averaged over seeds. Last columns: means over the {served:,} users "
+        f"whose item {other.name} finds (where it hits) and over the others."
     )
     return legend + HtmlTable(caption, heads, rows).html()

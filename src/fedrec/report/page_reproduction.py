@@ -26,7 +26,7 @@ from fedrec.report.page import (
     tiles,
 )
 from fedrec.report.page_comparison import cards, commands, costs, is_central, protocol_html, versions
-from fedrec.report.reproduction import Entry, Line, Panel, Reproduction, heading, remarks
+from fedrec.report.reproduction import Entry, Line, Panel, Reproduction, heading, reading
 from fedrec.report.reproduction_text import (
     difference_text,
     digits_of,
@@ -54,18 +54,20 @@ def reproduction_page(done: Reproduction, command: str = "") -> str:
             Section("methods", "Method cards", cards(every), "Methods"),
         ]
     sections.append(Section("commands", "Exact commands", commands(every, command), "Commands"))
-    few = f"Quick: at most {done.rounds} rounds instead of {table.rounds}. This shows that it runs; it is no result."
+    few = f"Quick: {done.rounds} rounds instead of {table.rounds or 'all'}. This shows that it runs; it is no result."
     quick = banner(few if done.quick else None, "warn")
     lost = join(banner(f"Failed: {text}", "warn") for text in done.failures)
     missing = join(banner(f"Not run: {what}: {why}", "warn") for what, why in done.absent)
     seeds = ", ".join(map(str, done.seeds))
     about = (
-        f"protocol {table.protocol}, seeds {seeds}" if table.kind == "quality" else "computed from the wire encoding"
+        f"protocol {table.protocol}, seed{'s' if len(done.seeds) > 1 else ''} {seeds}"
+        if table.kind == "quality"
+        else "computed from the wire encoding"
     )
     page = Page(
         title=heading(done),
         lead=f"Published values, ours beside them; {about}",
-        opening=quick + tiles(_headline(done)) + lost + missing,
+        opening=quick + tiles(_headline(done)) + lost + missing + paragraphs(table.notes, "small soft"),
         sections=[section for section in sections if section.body],
         footer=versions(every),
     )
@@ -87,8 +89,9 @@ def _headline(done: Reproduction) -> list[Tile]:
     for panel in done.panels:
         own = [line for line in panel.rows if line.method == done.table.paper and line.entries[0].ours is not None]
         if own:
-            entry, metric = own[-1].entries[0], done.table.metrics[0]
-            where = f"{own[-1].name}, {panel.column.label}"
+            best = max(own, key=lambda line: line.entries[0].published.number if line.entries[0].published else 0)
+            entry, metric = best.entries[0], done.table.metrics[0]
+            where = f"{best.name}, {panel.column.label}"
             found.append(Tile(f"published {metric}", published_text(entry), where))
             found.append(Tile("ours, paper's protocol", summary_text(entry.ours), difference_text(entry)))
             found.append(Tile("ours, strict", summary_text(entry.strict), "nothing leaks"))
@@ -101,7 +104,7 @@ def _panel(done: Reproduction, panel: Panel, every: list[Series]) -> list[Sectio
     ours, strict = (numbered(_series(panel, which)) for which in ("ours", "strict"))
     every += [*ours, *strict]
     parts = [banner(panel.banner), banner(panel.strict_banner and f"strict: {panel.strict_banner}")]
-    parts += [_dumbbell(done, panel), _table(done, panel), paragraphs(remarks(done)[:4], "small soft")]
+    parts += [_dumbbell(done, panel), _table(done, panel), paragraphs(reading(done), "small soft")]
     found = [Section(f"table-{key}", label, join(parts))]
     if not ours:
         return found
@@ -131,20 +134,23 @@ def _table(done: Reproduction, panel: Panel) -> str:
     groups = [("", 1)]
     heads = [Th("row", number=False)]
     for metric, printed in zip(done.table.metrics, done.table.printed, strict=True):
-        groups.append((metric if metric == printed else f"{printed} (here {metric})", 4 if quality else 3))
+        groups.append(
+            (printed if metric.lower() == printed.lower() else f"{printed} (here {metric})", 4 if quality else 3)
+        )
         heads += [Th("published", cls="first"), Th("ours"), Th("off", about="ours against published, in percent")]
         heads += [Th("strict", about="ours where nothing leaks")] * quality
-    noted = not panel.missing and any(line_note(line) for line in panel.lines)
-    if noted:
-        groups.append(("", 1))
-        heads.append(Th("note", number=False, cls="left first"))
-    rows = [("control" if line.control else "", _cells(line, quality, noted)) for line in panel.lines]
+    rows = [("control" if line.control else "", _cells(line, quality)) for line in panel.lines]
     quick = f" QUICK: {done.rounds} rounds, no result." if done.quick else ""
     return HtmlTable(f"{done.table.paper} {done.table.name}, {panel.column.label}.{quick}", heads, rows, groups).html()
 
 
-def _cells(line: Line, quality: bool, noted: bool) -> list[Td]:
-    found = [Td(escape(line.name) + (' <span class="tag">control</span>' if line.control else ""))]
+def _cells(line: Line, quality: bool) -> list[Td]:
+    tag = ' <span class="tag">control</span>' if line.control else ""
+    if line_note(line):
+        tag += (
+            f" <span{attributes(cls='tag lost', title=line_note(line))}>{'not run' if line.absent else 'failed'}</span>"
+        )
+    found = [Td(escape(line.name) + tag)]
     for entry in line.entries:
         digits = digits_of(entry)
         published = float(entry.published.number) if entry.published is not None else None
@@ -155,7 +161,7 @@ def _cells(line: Line, quality: bool, noted: bool) -> list[Td]:
         found.append(Td(escape(difference_text(entry)), off, near))
         if quality:
             found.append(Td(_spread(summary_text(entry.strict, digits)), _mean(entry, "strict")))
-    return found + [Td(escape(line_note(line)), cls="note first")] * noted
+    return found
 
 
 def _mean(entry: Entry, which: str) -> float | None:
@@ -179,7 +185,7 @@ def _dumbbell(done: Reproduction, panel: Panel) -> str:
         f'ours, {escape(done.table.protocol)}</span><span><i class="round strict"></i>ours, strict</span></p>'
     )
     charts = "".join(_dumbbells(drawn, metric, panel, width) for width in (svg.WIDE, svg.NARROW))
-    caption = "The way from the second mark to the third is what the protocol adds."
+    caption = "The way from the second mark to the third is what the protocol makes of the same method."
     return page_figures.figure("points", f"{metric} on {panel.column.label}", caption, legend + charts)
 
 
@@ -227,6 +233,5 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
 
 def _protocols(done: Reproduction) -> str:
     paper, strict = find_protocol(done.table.protocol), find_protocol("strict")
-    notes = paragraphs(done.table.notes)
     told = (f"<h3>{escape(one.name)}</h3>{protocol_html(one)}" for one in (paper, strict))
-    return notes + "".join(told)
+    return "".join(told)

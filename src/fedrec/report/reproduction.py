@@ -76,7 +76,7 @@ class Reproduction:
     table: PublishedTable
     panels: tuple[Panel, ...]
     seeds: tuple[int, ...]
-    rounds: int
+    rounds: int | None
     quick: bool = False
     """Few rounds only: nothing here is a result."""
 
@@ -139,14 +139,14 @@ def heading(reproduction: Reproduction) -> str:
     return f"{table.paper} {table.name}: {table.title}{quick}"
 
 
-def remarks(reproduction: Reproduction) -> list[str]:
-    """What must be known to read the table, one paragraph each."""
-    table, protocol = reproduction.table, find_protocol(reproduction.table.protocol)
-    found = []
+def reading(reproduction: Reproduction) -> list[str]:
+    """How to read the table, one paragraph each."""
+    table, found = reproduction.table, []
     if reproduction.quick:
-        found.append(
-            f"QUICK: at most {reproduction.rounds} rounds instead of {table.rounds}; this shows that it runs, it is no result."
-        )
+        few = f"at most {reproduction.rounds} rounds instead of {table.rounds or 'as many as the recipe has'}"
+        found.append(f"QUICK: {few}; this shows that it runs, it is no result.")
+    if table.kind == "bytes":
+        return [*found, "published: as the paper prints it; ours: what the wire encoding of the methods here counts."]
     seeds = ", ".join(map(str, reproduction.seeds))
     several = "mean ± sample standard deviation over seeds" if len(reproduction.seeds) > 1 else "seed"
     found.append(
@@ -157,8 +157,14 @@ def remarks(reproduction: Reproduction) -> list[str]:
     if any(metric.endswith("!") for metric in table.metrics):
         found.append("A metric with ! is computed as the paper's public code does; strict has the right formula.")
     found.append("Controls (random, popularity, local) are ours: the paper's table does not have them.")
-    found += table.notes
-    if protocol.flaws:
+    return found
+
+
+def remarks(reproduction: Reproduction) -> list[str]:
+    """All that must be known of the table: how to read it, its notes, the flaws of its protocol."""
+    table, protocol = reproduction.table, find_protocol(reproduction.table.protocol)
+    found = [*reading(reproduction), *table.notes]
+    if protocol.flaws and table.kind == "quality":
         found.append(f"{table.protocol} repeats the paper's procedure, flaws included:")
         found += [f"({number}) {flaw}" for number, flaw in enumerate(protocol.flaws, 1)]
     return found

@@ -86,9 +86,7 @@ def test_a_thin_logarithm_is_the_logarithm():
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-    n=st.integers(3, 30), d=st.integers(1, 6), gamma=st.floats(1e-4, 1.0), seed=st.integers(0, 10**6)
-)
+@given(n=st.integers(3, 30), d=st.integers(1, 6), gamma=st.floats(1e-4, 1.0), seed=st.integers(0, 10**6))
 def test_theorem_1_corrected(n, d, gamma, seed):
     """L_d = (1 + d gamma) (1 - log gamma - 2 TCR / d), for tables with tr(C_g) = 1.
 

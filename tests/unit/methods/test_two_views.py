@@ -63,7 +63,9 @@ def trained(block, objective, scorer="mf", engine="auto", layers=3):
     return out, given["private"]
 
 
-FULL = Objective(transfer="ace", beta_a=0.7, beta_o=0.3, epochs=3, batch_size=16, lr=0.02, lr_items=0.02, lr_transfer=0.01)
+FULL = Objective(
+    transfer="ace", beta_a=0.7, beta_o=0.3, epochs=3, batch_size=16, lr=0.02, lr_items=0.02, lr_transfer=0.01
+)
 VARIANTS = {
     "rec only": replace(FULL, transfer="none", beta_a=0, beta_o=0),
     "C1": replace(FULL, beta_a=0, beta_o=0),
@@ -75,8 +77,11 @@ VARIANTS = {
     "full": FULL,
     "most vectors below the floor": replace(FULL, norm_floor=2.0),
     "no vector below the floor": replace(FULL, norm_floor=1e-6),
+    "a slower private table": replace(FULL, private_rate=0.3, lambda_=1.0),
     "consensus transfer": replace(FULL, transfer="consensus"),
-    "fedrap": replace(FULL, transfer="none", beta_a=0, beta_o=0, lambda_=2.0, mu=3.0, reduction="mean", lr_items=0.5),
+    "fedrap": replace(
+        FULL, transfer="none", beta_a=0, beta_o=0, lambda_=2.0, mu=3.0, reduction="mean", lr_items=0.5
+    ),
     "full on fedrap": replace(FULL, lambda_=2.0, mu=3.0),
 }
 
@@ -95,3 +100,249 @@ def test_gradients_written_out_equal_torchs_own(name, scorer):
     for key in fast.networks:
         np.testing.assert_allclose(fast.networks[key], plain.networks[key], rtol=2e-4, atol=2e-5, err_msg=key)
     assert np.abs(fast.shared).max() > 1e-3
+
+
+ALTERNATIVES = {
+    "Eq. 15 as printed": replace(FULL, consistency="ranking-printed"),
+    "similarity": replace(FULL, consistency="similarity"),
+    "contrast": replace(FULL, consistency="contrast"),
+    "l2": replace(FULL, complementarity="l2"),
+    "mutual information": replace(FULL, complementarity="mutual-information"),
+    "unified transfer": replace(FULL, transfer="unified"),
+}
+
+
+@pytest.mark.parametrize("name", list(ALTERNATIVES))
+def test_alternatives_of_figure_4_and_table_iv_train(name):
+    block = made_block()
+    out, private = trained(block, ALTERNATIVES[name])
+    assert np.isfinite(out.shared).all()
+    assert np.isfinite(private).all()
+    plain, _ = trained(block, FULL)
+    assert np.abs(out.shared - plain.shared).max() > 1e-5, "another loss, another result"
+
+
+def test_the_plug_in_trains_a_scorer_with_layers():
+    out, _ = trained(made_block(), FULL, "ncf")
+    assert {"weight_0", "transfer_weight_0"} <= out.networks.keys()
+    assert np.abs(out.networks["weight_0"]).max() > 0
+
+
+def test_chunks_of_clients_change_nothing(monkeypatch):
+    block = made_block()
+    whole, whole_private = trained(block, FULL)
+    monkeypatch.setattr("fedrec.learn.two_tables.CPU_NUMBERS", 1)
+    apart, apart_private = trained(block, FULL)
+    np.testing.assert_allclose(whole.shared, apart.shared, atol=1e-6)
+    np.testing.assert_allclose(whole_private, apart_private, atol=1e-6)
+
+
+def plain_losses(objective: Objective):
+    """Eq. 9-19 written down once more, in numpy, for one client; the value that a step descends."""
+    rng = np.random.default_rng(8)
+    shared, private = rng.normal(size=(M, D)), rng.normal(size=(M, D))
+    users, matrix = rng.normal(size=D), rng.normal(size=(D, D))
+    return shared, private, users, matrix
+
+
+def test_eq_9_and_10_the_transfer_matrix_by_hand():
+    networks = start_generator(5, D, 2)
+    proto = np.concatenate([np.arange(D), -np.arange(D)]).astype(np.float32)
+    hidden = np.maximum(proto @ networks["transfer_weight_0"] + networks["transfer_bias_0"], 0)
+    wanted = (hidden @ networks["transfer_weight_1"] + networks["transfer_bias_1"]).reshape(D, D)
+    layers = {name: torch.from_numpy(array)[None] for name, array in networks.items()}
+    found, read = generate(torch.from_numpy(proto)[None, None], layers)
+    np.testing.assert_allclose(found[0].numpy(), wanted, rtol=1e-5, atol=1e-6)
+    assert len(read) == 2
+
+
+def test_the_generator_has_the_papers_widths():
+    assert generator_sizes(32, 2) == [(64, 128), (128, 1024)]
+    assert generator_sizes(32, 4) == [(64, 128), (128, 256), (256, 512), (512, 1024)]
+
+
+def test_eq_15_and_16_by_hand():
+    from fedrec.learn.two_tables import Batch, Positives
+    from fedrec.learn.two_tables_autograd import consistency
+
+    shared, private, _, _ = plain_losses(FULL)
+    ids = np.array([1, 4, 7])
+
+    def distribution(table):
+        proto = table[ids].mean(0)
+        cosine = table @ proto / (np.linalg.norm(table, axis=1) * np.linalg.norm(proto))
+        scaled = np.exp(10 * cosine)
+        return scaled / scaled.sum()
+
+    p, q = distribution(private), distribution(shared)
+    wanted = -0.5 * (p * np.log(q)).sum() - 0.5 * (q * np.log(p)).sum()
+    positives = Positives(torch.from_numpy(ids)[None], torch.full((1, 3), 1 / 3, dtype=torch.float64))
+    empty = torch.zeros(1, 0, dtype=torch.int64)
+    batch = Batch(1, 1, empty, empty.view(-1), empty, empty, empty, empty.bool())
+    found = consistency(
+        torch.from_numpy(shared)[None],
+        torch.from_numpy(private)[None],
+        batch,
+        positives,
+        replace(FULL, norm_floor=1e-9),
+    )
+    assert float(found[0]) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_eq_17_and_18_by_hand():
+    from fedrec.learn.two_tables_autograd import complementarity
+
+    shared, private, _, _ = plain_losses(FULL)
+    wanted = ((shared.T @ private) ** 2).sum() / D
+    found = complementarity(torch.from_numpy(shared)[None], torch.from_numpy(private)[None], FULL)
+    assert float(found[0]) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_one_step_descends_the_numerical_gradient_of_the_whole_objective():
+    """A step of rate r changes the shared table by minus r times the numerical gradient of Eq. 19."""
+    block = made_block((1,))
+    shared_start = parameters(block, "ace", False)["shared"]
+    rate = 1e-3
+    one = replace(FULL, epochs=1, batch_size=4096, lr_items=rate, lr_transfer=1e-9, lr=1e-9, norm_floor=1e-6)
+    out, _ = trained(block, one)
+    given = parameters(block, "ace", False)
+    samples = draw(block, 4, np.arange(1, dtype=np.uint64))
+    items = samples.rows_ids[samples.row]
+    ids = block.train.values
+    w = {name: array.astype(np.float64) for name, array in given["networks"].items()}
+    private, user = given["private"][0].astype(np.float64), given["users"][0].astype(np.float64)
+
+    def whole(shared):
+        proto = np.concatenate([shared[ids].mean(0), private[ids].mean(0)])
+        state = proto
+        for layer in range(3):
+            state = state @ w[f"transfer_weight_{layer}"] + w[f"transfer_bias_{layer}"]
+            state = np.maximum(state, 0) if layer < 2 else state
+        enhanced = shared @ state.reshape(D, D).T  # Eq. 11
+        logit = (enhanced + private)[items] @ user  # Eq. 12-13
+        rec = (np.logaddexp(0, logit) - samples.label * logit).sum()  # Eq. 7
+
+        def distribution(table):
+            center = table[ids].mean(0)
+            cosine = table @ center / (np.linalg.norm(table, axis=1) * np.linalg.norm(center))
+            scaled = np.exp(10 * cosine)
+            return scaled / scaled.sum()
+
+        p, q = distribution(private), distribution(enhanced)
+        l_a = -0.5 * (p * np.log(q) + q * np.log(p)).sum()
+        l_o = ((enhanced.T @ private) ** 2).sum() / D
+        return rec + 0.7 * l_a + 0.3 * l_o
+
+    at = shared_start.astype(np.float64)
+    for row, column in ((0, 0), (3, 2), (int(ids[0]), 1), (22, 3)):
+        up, down = at.copy(), at.copy()
+        up[row, column] += 1e-5
+        down[row, column] -= 1e-5
+        slope = (whole(up) - whole(down)) / 2e-5
+        assert out.shared[0, row, column] == pytest.approx(-rate * slope, rel=5e-3, abs=1e-6)
+
+
+def test_scores_are_those_of_the_fused_table_and_views_can_be_compared():
+    from fedrec.core.block import World
+    from fedrec.methods.fed3cr import Fed3cr, Fed3crSettings
+
+    block = made_block()
+    method = Fed3cr(Fed3crSettings(dim=D, epochs=1, layers=2, lr_items=0.01))
+    world, keys = World("w", M, block.n_users, block.n_clients), Keys(1, 0)
+    server, private = method.start_server(world, keys), method.start_clients(world, block, keys)
+    update = method.local_update(private, method.download(server, block.clients), block, Keys(1, 1))
+    for download in (method.download(server, block.clients), update.local):
+        scores = method.score(update.private, download, block)
+        changes = getattr(download, "changes", None)
+        matrices = method.matrices(update.private, download, block)
+        for user, client in enumerate(block.client_of_user):
+            fused = method.fused(update.private, download, changes, matrices, int(client))
+            np.testing.assert_allclose(scores[user], fused @ update.private.users[user], rtol=1e-4, atol=1e-5)
+    overlap = method.overlap(update.private, update.local, block, depth=5)
+    assert overlap.shape == (block.n_users,)
+    assert ((overlap >= 0) & (overlap <= 1)).all()
+    assert method.correlation(update.private, update.local, block, 0).shape == (D, D)
+
+
+@pytest.mark.parametrize("base", ["fedmf", "fedncf", "pfedrec", "fedrap"])
+def test_the_mechanism_plugs_into_other_methods(base):
+    from fedrec.core.block import World
+    from fedrec.methods.fed3cr import Fed3cr, Fed3crSettings
+
+    block = made_block()
+    method = Fed3cr(Fed3crSettings(dim=D, epochs=1, layers=2, lr_items=0.01, base=base))
+    world, keys = World("w", M, block.n_users, block.n_clients), Keys(1, 0)
+    server, private = method.start_server(world, keys), method.start_clients(world, block, keys)
+    update = method.local_update(private, method.download(server, block.clients), block, Keys(1, 1))
+    assert np.isfinite(method.score(update.private, update.local, block)).all()
+    assert (np.abs(update.private.bias).max() > 0) == (base in ("pfedrec", "fedrap"))
+    assert ("weight_0" in update.upload.networks) == (base == "fedncf")
+
+
+def test_eq_18_to_21_of_fediar_the_gate_by_hand():
+    from fedrec.backbones.gated import GatedViews
+
+    model = GatedViews(hidden=3, hyper_hidden=2)
+    rng = np.random.default_rng(0)
+    networks = {n: a[0] for n, a in model.start(np.array([7], np.uint64), 2 * D).items()}
+    u, theta, local, common = (rng.normal(size=D).astype(np.float32) for _ in range(4))
+    inner = np.maximum(u @ networks["hyper_weight_0"] + networks["hyper_bias_0"], 0)
+    phi = inner @ networks["hyper_weight_1"] + networks["hyper_bias_1"]  # Eq. 21
+    first, rest = phi[: 2 * D * 3].reshape(2 * D, 3), phi[2 * D * 3 :]
+    state = np.maximum(np.concatenate([local, common]) @ first + rest[:3], 0)
+    share = 1 / (1 + np.exp(-(state @ rest[3:6] + rest[6])))  # Eq. 19
+    wanted = theta @ (share * local + (1 - share) * common)  # Eq. 18
+    table = np.concatenate([local, common])[None, None]
+    stacked = {n: a[None] for n, a in networks.items() if n != "bias"} | {"bias": np.zeros(1, np.float32)}
+    found = model.scores(np.concatenate([u, theta])[None], table, stacked)
+    assert found[0, 0] == pytest.approx(wanted, rel=1e-5)
+    two = torch.from_numpy(np.repeat(np.concatenate([u, theta])[None, None], 2, 1))  # a row for each sample
+    layers = {n: torch.from_numpy(a) for n, a in stacked.items() if n != "bias"} | {"bias": torch.zeros(1, 2)}
+    items = torch.from_numpy(np.repeat(table, 2, 1))
+    np.testing.assert_allclose(model.score(two, items, layers)[0].numpy(), wanted, rtol=1e-5)
+
+
+def test_fediar_warms_up_then_keeps_a_table_of_its_own_and_explores_as_eq_17_says():
+    from fedrec.core.block import World
+    from fedrec.core.method import Reply
+    from fedrec.maths.matrix_entropy import dimension_loss
+    from fedrec.methods.fediar import FedIar, FedIarSettings
+
+    block = made_block()
+    method = FedIar(
+        FedIarSettings(dim=D, warmup=1, lr_items=1.0, mu_n=0.0, mu_d=2.0, server_lr=0.3, clusters=3)
+    )
+    world, keys = World("w", M, block.n_users, block.n_clients), Keys(1, 0)
+    server, private = method.start_server(world, keys), method.start_clients(world, block, keys)
+    warm = method.local_update(private, method.download(server, block.clients), block, Keys(1, 1))
+    assert not warm.private.own.any()
+    assert not warm.private.tables.any(), "local and global are the same during warm-up"
+    after = method.aggregate(server, iter([Reply(block.clients, warm.upload)]), Keys(1, 1))
+    mean = warm.upload.rows.dense().mean(0)
+    step = 0.3 * 2.0 * dimension_loss(server.items, method.settings.gamma)[1]
+    np.testing.assert_allclose(after.items, server.items + mean - step, atol=1e-6)
+    own = method.local_update(warm.private, method.download(after, block.clients), block, Keys(1, 2))
+    assert own.private.own.all()
+    untouched = np.setdiff1d(np.arange(M), own.upload.rows.ids[: own.upload.rows.start[1]])
+    np.testing.assert_array_equal(own.private.tables[0][untouched], after.items[untouched])
+    assert np.abs(own.private.tables[0] - after.items).max() > 0
+
+
+def test_cofedrec_groups_users_by_their_changes_of_one_category():
+    from fedrec.methods.cofedrec import cluster
+
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], 20)
+    values = np.eye(3)[truth] * 5 + 0.1 * rng.normal(size=(60, 3))
+    found = cluster(values, 3, 4)
+    assert all(len(np.unique(found[truth == g])) == 1 for g in range(3))
+    order = rng.permutation(60)
+    np.testing.assert_array_equal(cluster(values[order], 3, 4), found[order])
+
+
+def test_figures_are_drawn():
+    from fedrec.report.two_views import correlation_plot, overlap_plot
+
+    rng = np.random.default_rng(0)
+    assert overlap_plot({"fed3cr": rng.random(50), "fedrap": rng.random(50)}).axes
+    assert correlation_plot(rng.normal(size=(D, D)) * 0.01).axes
