@@ -20,7 +20,7 @@ LAYERS = [
     {"methods"},
     {"recipes", "runs", "simulate", "deploy", "report"},
     {"running", "recommending"},
-    {"comparing", "cells", "reproducing"},
+    {"comparing", "cells", "reproducing", "analysing"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -47,12 +47,7 @@ def same(left: list[Any], right: list[Any]) -> None:
             assert found is None or found == pytest.approx(wanted, abs=1e-9)
 
 
-KNOWN = {"cofedrec": "its server averages over the rows a client lists, which whole tables on the wire do not tell"}
-
-
-@pytest.mark.parametrize(
-    "method", [pytest.param(m, marks=[pytest.mark.xfail(reason=KNOWN[m])] if m in KNOWN else []) for m in federated()]
-)
+@pytest.mark.parametrize("method", federated())
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_in_process_and_federation_agree(method: str, nodes: int, tmp_path: Path) -> None:
     """Law 2, through the bytes that would cross the wire and through the nodes' files."""

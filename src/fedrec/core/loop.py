@@ -164,6 +164,7 @@ def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, j
     value = (means or {}).get(plan.select_metric, float("nan"))
     if value > progress.best_value:
         progress.best_round, progress.best_value, progress.judged_since_best = record.round, value, 0
+        progress.best_state = None  # let go of the old copy before the new one is made
         progress.best_state = runtime.snapshot() if plan.keep_selected else None
         progress.best_per_user = judged.per_user
     else:

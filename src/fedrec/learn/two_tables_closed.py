@@ -103,7 +103,7 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     to_matrix = None if plain else torch.bmm((slope * people).transpose(1, 2), seen_shared)
 
     # whole tables: what is added to each, worked out before either changes
-    add_shared, add_private = None, None  # [active, m, d]
+    add_shared, back = None, None  # [active, m, d], [active, d, d]
     scale_private = None  # [active, m, 1]
     if chosen.beta_a:
         gram = torch.bmm(matrix.transpose(1, 2), matrix)
@@ -146,7 +146,6 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
         gain = None if plain else generator_gain(read) if read else torch.ones_like(matrix[:, 0, 0])
         weight = orthogonal_weight(shared, private, matrix, cross, gain, chosen)[:, None, None] * (2 / dim)
         back = weight * torch.bmm(matrix.transpose(1, 2), mapped)  # 2/d G K
-        add_private = torch.bmm(shared, back)
         if add_shared is None:
             add_shared = torch.bmm(private, back.transpose(1, 2))
         else:
@@ -169,13 +168,13 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     elif chosen.transfer == "consensus" and to_matrix is not None:
         state.networks[MATRIX][:active].sub_(to_matrix, alpha=chosen.lr_transfer)
 
-    # both tables
-    if add_shared is not None:
-        shared.sub_(add_shared, alpha=rate)
+    # both tables, the private one first: its change needs the shared one as it was
     if scale_private is not None:
         private.mul_(1 + own_rate * scale_private)
-    if add_private is not None:
-        private.sub_(add_private, alpha=own_rate)
+    if back is not None:
+        private.baddbmm_(shared, back, alpha=-own_rate)
+    if add_shared is not None:
+        shared.sub_(add_shared, alpha=rate)
     if apart is not None:
         private.add_(apart, alpha=own_rate)
         shared.sub_(apart, alpha=rate)

@@ -146,7 +146,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         moved = mean.applied(server)
         common = (moved.items + old).astype(np.float32)
         group = server.group.copy()
-        features = np.concatenate([client_means(part) for part in parts])
+        features = np.concatenate([client_means(part, len(category)) for part in parts])
         group[taking] = cluster(features, self.settings.groups, keyed.stream(keys.seed, keys.round, "groups"))
         rows = np.zeros((self.settings.groups, len(category), server.items.shape[1]), np.float32)
         for number in range(self.settings.groups):
@@ -198,12 +198,12 @@ def only(rows: Rows, inside: NDArray[np.bool_]) -> Rows:
     return Rows(start, rows.ids[keep], rows.values[keep], rows.n_items)
 
 
-def client_means(rows: Rows) -> NDArray[np.float64]:
-    """``[clients, d]`` the mean of each client's rows, zeros where it has none."""
+def client_means(rows: Rows, size: int) -> NDArray[np.float64]:
+    """``[clients, d]`` each client's mean change of ``size`` rows; rows that are not listed did not change."""
     owner = np.repeat(np.arange(rows.n_clients), np.diff(rows.start))
     total = np.zeros((rows.n_clients, rows.values.shape[1]))
     np.add.at(total, owner, rows.values)
-    return total / np.maximum(np.diff(rows.start), 1)[:, None]
+    return total / max(size, 1)
 
 
 def added(first: Rows, second: Rows) -> Rows:

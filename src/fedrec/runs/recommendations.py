@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +21,9 @@ class Recommendation:
 
 
 def best_items(
-    scores: Any, owned: Any, item_ids: Sequence[Any], titles: Sequence[Any] | None, k: int
+    scores: Any, owned: Any, item_ids: Any, titles: Any, k: int
 ) -> list[Recommendation]:
-    """The ``k`` best of ``scores`` ``[n_items]``, none of which is in ``owned``."""
+    """The ``k`` best of ``scores`` ``[n_items]``, none of which is in ``owned``; ``titles`` may be None."""
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 item")
     own = np.array(scores, np.float64)

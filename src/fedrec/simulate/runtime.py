@@ -181,7 +181,7 @@ def _personal_share(download: Any, form: wire.Form, clients: int) -> int:
     total = 0
     for field in dataclasses.fields(download):
         content = getattr(download, field.name)
-        if content is None or not isinstance(content, np.ndarray | Rows):
+        if content is None or not isinstance(content, np.ndarray | Rows | dict | wire.Wire):
             continue
         axis = field.metadata.get("axis")
         single = dataclasses.replace(download, **{f.name: None for f in dataclasses.fields(download) if f is not field})
