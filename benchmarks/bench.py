@@ -43,17 +43,18 @@ def block_of(name: str) -> tuple[Any, str]:
 
 def local_training() -> list[str]:
     """ML-100K: the naive loop, the fused kernel and batched torch, d=16, 10 epochs, batch 256, Adam 0.01."""
-    from naive import compare
-
     from fedrec.core.settings import TrainingSettings
+    from naive import compare
 
     block, kind = block_of("ml-100k")
     found = compare(block, TrainingSettings(), clients=60)
     return [
         f"{kind}, {block.n_clients} clients, d=16, 10 epochs, batch 256, Adam",
         f"naive loop (60 clients measured, scaled)   {found.naive:9.2f} s a round",
-        f"fused kernel                               {found.kernel:9.3f} s, {found.speedup:.0f} times faster (asked: 150)",
-        f"batched torch                              {found.torch:9.3f} s, {found.torch / found.kernel:.1f} times the kernel (asked: at most 12)",
+        f"fused kernel                               {found.kernel:9.3f} s, {found.speedup:.0f} times faster "
+        "(asked: 150)",
+        f"batched torch                              {found.torch:9.3f} s, {found.torch / found.kernel:.1f} times "
+        "the kernel (asked: at most 12)",
         f"difference of results                      largest {found.difference:.1e}, mean {found.typical:.1e}",
     ]
 
@@ -120,7 +121,8 @@ def _big_round(users: int, interactions: int, asked: str) -> list[str]:
     took = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return [
-        f"{sim.people.world.n_clients} clients, {sim.people.world.n_items} items, {len(data)} interactions (prepared in {prepared:.1f} s)",
+        f"{sim.people.world.n_clients} clients, {sim.people.world.n_items} items, {len(data)} interactions "
+        f"(prepared in {prepared:.1f} s)",
         f"a fedavg round {took:9.2f} s ({cost.train_seconds:.2f} training), peak {peak:.2f} GiB ({asked})",
     ]
 
@@ -163,7 +165,11 @@ def main(asked: list[str]) -> int:
     for name in asked or [*ROWS, *OTHERS]:
         about = (ROWS[name].__doc__ or "").splitlines()[0] if name in ROWS else " ".join(OTHERS[name])
         print(f"\n{name}: {about}", flush=True)
-        command = [str(HERE / "bench.py"), "--row", name] if name in ROWS else [str(HERE / OTHERS[name][0]), *OTHERS[name][1:]]
+        command = (
+            [str(HERE / "bench.py"), "--row", name]
+            if name in ROWS
+            else [str(HERE / OTHERS[name][0]), *OTHERS[name][1:]]
+        )
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
         text = done.stdout.strip() or json.dumps({"failed": done.stderr.strip().splitlines()[-1:]})
         print("  " + text.replace("\n", "\n  "), flush=True)

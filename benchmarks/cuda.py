@@ -81,7 +81,9 @@ def rows(path: str | None = None, device: str = "cuda") -> list[str]:
                 torch.cuda.synchronize()
             times.append(time.perf_counter() - began)
         peak = torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else float("nan")
-        found.append(f"{backbone.name:<4} {min(times):8.3f} s a round (first {times[0]:.2f}), peak {peak:.1f} GiB on the device")
+        found.append(
+            f"{backbone.name:<4} {min(times):8.3f} s a round (first {times[0]:.2f}), peak {peak:.1f} GiB on the device"
+        )
     return found
 
 

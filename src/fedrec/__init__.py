@@ -2,7 +2,7 @@
 
 >>> import fedrec
 >>> result = fedrec.run("popularity", data="demo")
->>> [r.item for r in result.recommend("u1", k=3)]      # doctest: +SKIP
+>>> [r.item for r in result.recommend("u001", k=3)]      # doctest: +SKIP
 """
 
 from __future__ import annotations

@@ -111,5 +111,5 @@ def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec, tmp_path):
 def test_an_unknown_user_or_count_is_one_line(fedrec, tmp_path):
     assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
     assert_refused(fedrec("recommend", "r", "--user", "nobody"), "no user 'nobody'")
-    user = fedrec("recommend", "r", "--user", "u1", "-k", "0")
+    user = fedrec("recommend", "r", "--user", "u001", "-k", "0")
     assert_refused(user, "at least 1")

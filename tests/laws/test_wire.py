@@ -46,7 +46,7 @@ def test_law_6_private_values_cannot_be_encoded(one_round):
 
 
 def test_law_6_a_message_of_another_type_is_refused(one_round):
-    sim, download, update = one_round
+    sim, download, _update = one_round
     data = wire.encode(download)
     with pytest.raises(wire.WireError, match="expected"):
         wire.decode(sim.method.Upload, data)

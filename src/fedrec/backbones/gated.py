@@ -111,9 +111,7 @@ class GatedViews(Backbone):
         if self.scorer == "mlp":
             first = networks["score_weight_0"]
             inner = (
-                person @ first[..., :dim, :]
-                + vectors @ first[..., dim:, :]
-                + networks["score_bias_0"].unsqueeze(-2)
+                person @ first[..., :dim, :] + vectors @ first[..., dim:, :] + networks["score_bias_0"].unsqueeze(-2)
             )
             found = found + (torch.relu(inner) @ networks["score_weight_1"]).squeeze(-1)
         return found
@@ -133,11 +131,7 @@ class GatedViews(Backbone):
         result = np.empty((len(users), table.shape[-2]), np.float32)
         with torch.no_grad():
             for user, client in enumerate(owners):
-                own = {
-                    n: torch.from_numpy(np.asarray(a[client]))[None]
-                    for n, a in networks.items()
-                    if n != "bias"
-                }
+                own = {n: torch.from_numpy(np.asarray(a[client]))[None] for n, a in networks.items() if n != "bias"}
                 own["bias"] = torch.from_numpy(networks["bias"][user : user + 1])[:, None]
                 person = torch.from_numpy(users[user])[None, None]
                 items = torch.from_numpy(np.ascontiguousarray(table[client]))[None]

@@ -50,7 +50,11 @@ def describe(
         "interactions": f"{found.interactions} ({100 * found.density:.2f} % of all pairs)",
         "per user": f"{found.least_per_user} to {found.most_per_user}, median {found.median_per_user:g}",
         "clients": f"{found.clients}",
-        "time": f"{found.first_time} to {found.last_time}" if found.first_time else "order only" if found.ordered else "none",
+        "time": f"{found.first_time} to {found.last_time}"
+        if found.first_time
+        else "order only"
+        if found.ordered
+        else "none",
         "titles": "yes" if found.titles else "no",
     }
     if found.parts:

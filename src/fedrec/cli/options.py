@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +10,7 @@ import typer
 
 from fedrec.errors import BadInput
 
-Data = Annotated[
-    str, typer.Option("--data", help="Data set, file, or folder with a ready split.", metavar="NAME|FILE")
-]
+Data = Annotated[str, typer.Option("--data", help="Data set, file, or folder with a ready split.", metavar="NAME|FILE")]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Where data sets lie [$FEDREC_DATA, then the cache folder].")
 ]
@@ -21,7 +20,8 @@ Share = Annotated[float | None, typer.Option("--participation", help="Share of c
 Rest = Annotated[bool, typer.Option("--rest", help="No client takes part twice in a row.")]
 Dropout = Annotated[float, typer.Option("--dropout", help="Probability that a client does not answer.")]
 Sets = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the method, e.g. dim=16; may repeat.", metavar="KEY=VALUE")
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, e.g. dim=16; may repeat.", metavar="KEY=VALUE"),
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 MinInteractions = Annotated[
@@ -51,10 +51,8 @@ def parse_sets(pairs: list[str] | None) -> dict[str, Any]:
         except yaml.YAMLError:
             chosen[key] = text
         if isinstance(chosen[key], str):  # YAML 1.1 reads 1e-3 as text
-            try:
+            with contextlib.suppress(ValueError):
                 chosen[key] = float(text)
-            except ValueError:
-                pass
     return chosen
 
 

@@ -51,9 +51,7 @@ class Watch:
                 console=Console(stderr=True),
             )
             self.bar.start()
-            self.task = self.bar.add_task(
-                self.label, total=prepared.settings.rounds, completed=progress.round, note=""
-            )
+            self.task = self.bar.add_task(self.label, total=prepared.settings.rounds, completed=progress.round, note="")
 
     def round(self, record: Any, progress: Any) -> None:
         if self.quiet:

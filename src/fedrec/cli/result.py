@@ -15,7 +15,9 @@ def print_result(result: Any) -> None:
     from rich.table import Table
 
     found = result.json
-    table = Table(title=f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}", title_style="bold")
+    table = Table(
+        title=f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}", title_style="bold"
+    )
     table.add_column("metric")
     table.add_column("valid", justify="right")
     table.add_column("test", justify="right")

@@ -84,9 +84,7 @@ def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.i
     empty = np.flatnonzero(ids == "")
     if len(empty):
         raise BadInput(f"{rows.place(int(np.argmax(codes == empty[0])))}: no {what} id")
-    whole = np.asarray(
-        pc.match_substring_regex(coded.dictionary, r"^-?[0-9]+$").to_numpy(zero_copy_only=False)
-    )
+    whole = np.asarray(pc.match_substring_regex(coded.dictionary, r"^-?[0-9]+$").to_numpy(zero_copy_only=False))
     if rows.given and whole.any() and not whole.all():
         _refuse_mixed(codes, ids, whole.astype(bool), what, rows)
     order = numeric_order(ids) if whole.all() else np.argsort(ids, kind="stable")
@@ -132,9 +130,7 @@ def _refuse_duplicates(
     ordered = np.sort(pair)
     if (ordered[1:] != ordered[:-1]).all():
         return
-    columns = [
-        column for column in (rows.part, rows.times, rows.ratings, clients, pair) if column is not None
-    ]
+    columns = [column for column in (rows.part, rows.times, rows.ratings, clients, pair) if column is not None]
     order = np.lexsort([np.arange(len(pair)), *columns])
     same = np.ones(len(pair) - 1, dtype=bool)
     for column in columns:
@@ -190,9 +186,7 @@ def _titles(rows: Rows, item_ids: NDArray[np.str_]) -> tuple[NDArray[np.object_]
     if missing == len(known):
         return None, ["the file of titles knows none of the items, so titles are left out"]
     titles = np.empty(len(known), dtype=object)
-    titles[:] = [
-        item if title is None else title for item, title in zip(item_ids.tolist(), known, strict=True)
-    ]
+    titles[:] = [item if title is None else title for item, title in zip(item_ids.tolist(), known, strict=True)]
     return titles, [f"{missing} items have no title; their id stands for it"] if missing else []
 
 

@@ -156,9 +156,7 @@ def _continue(url: str, part: Path, report: Report, timeout: float) -> str:
     if have:
         request.add_header("Range", f"bytes={have}-")
     with urllib.request.urlopen(request, timeout=timeout) as answer:
-        goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(
-            f"bytes {have}-"
-        )
+        goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         if not goes_on:
             have = 0  # the publisher sends it all: begin again
         length = answer.headers.get("Content-Length")

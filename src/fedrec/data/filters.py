@@ -25,9 +25,7 @@ def at_least(data: Interactions, interactions: int) -> Interactions:
             f"{int(counts.max())}); lower min_interactions"
         )
     left = int((~stay).sum())
-    return keep_users(data, stay).with_notes(
-        f"{left} users with fewer than {interactions} interactions left out"
-    )
+    return keep_users(data, stay).with_notes(f"{left} users with fewer than {interactions} interactions left out")
 
 
 def keep_users(data: Interactions, stay: NDArray[np.bool_]) -> Interactions:

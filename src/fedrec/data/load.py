@@ -87,9 +87,5 @@ def _path(name: str, data_dir: Path) -> Interactions:
     if not given.is_absolute() and below.exists():
         return assemble(readers.read(below), name)
     if "/" in name or os.sep in name or given.suffix:
-        raise BadInput(
-            f"no such file or folder: {name} (nor {below}); known data sets: {', '.join(sorted(SOURCES))}"
-        )
-    raise BadInput(
-        f"unknown data {name!r}; {nearest(name, [*SOURCES, 'demo', 'planted'])}; or give a file or folder"
-    )
+        raise BadInput(f"no such file or folder: {name} (nor {below}); known data sets: {', '.join(sorted(SOURCES))}")
+    raise BadInput(f"unknown data {name!r}; {nearest(name, [*SOURCES, 'demo', 'planted'])}; or give a file or folder")

@@ -49,11 +49,7 @@ class Ragged:
 
 def consecutive(index: NDArray[np.integer]) -> bool:
     """Whether the indices ascend by one, so that a slice does instead of a copy."""
-    return (
-        len(index) > 0
-        and int(index[-1]) - int(index[0]) + 1 == len(index)
-        and bool((np.diff(index) == 1).all())
-    )
+    return len(index) > 0 and int(index[-1]) - int(index[0]) + 1 == len(index) and bool((np.diff(index) == 1).all())
 
 
 def offsets(counts: NDArray[np.integer]) -> Int64:

@@ -120,11 +120,7 @@ def _table() -> dict[str, Source]:
                 Layout("ml-100k.inter", "recbole", ("ml-100k.item", "ml-100k.user")),
                 Layout("u.data", "movielens-tabs", ("u.item",)),
             ),
-            remotes=(
-                Remote(
-                    "https://files.grouplens.org/datasets/movielens/ml-100k.zip", keep=("u.data", "u.item")
-                ),
-            ),
+            remotes=(Remote("https://files.grouplens.org/datasets/movielens/ml-100k.zip", keep=("u.data", "u.item")),),
             wheel=Wheel(
                 "recbole==1.2.1",
                 {
@@ -177,9 +173,7 @@ def _table() -> dict[str, Source]:
             "https://guoguibing.github.io/librec/datasets.html",
             "LibRec's copy, research use: cite Guo, Zhang and Yorke-Smith (2013)",
             layouts=(Layout("ratings.txt", "published"),),
-            remotes=(
-                Remote("https://guoguibing.github.io/librec/datasets/filmtrust.zip", keep=("ratings.txt",)),
-            ),
+            remotes=(Remote("https://guoguibing.github.io/librec/datasets/filmtrust.zip", keep=("ratings.txt",)),),
             min_interactions=10,
             filters={"fedca": 10, "fediar": 5},
             sizes={5: Size(1227, 2059, 34_886), 10: Size(1002, 2042, 33_369)},
@@ -208,11 +202,7 @@ def _table() -> dict[str, Source]:
             "https://github.com/fengzhu1/GA-DTCDR/tree/main/Data",
             "GA-DTCDR's copy, no licence stated: research use, cite the authors",
             layouts=(Layout("ratings.dat", "published"),),
-            remotes=(
-                Remote(
-                    "https://raw.githubusercontent.com/fengzhu1/GA-DTCDR/main/Data/douban_book/ratings.dat"
-                ),
-            ),
+            remotes=(Remote("https://raw.githubusercontent.com/fengzhu1/GA-DTCDR/main/Data/douban_book/ratings.dat"),),
             min_interactions=5,
             filters={"fed3cr": 5},
             sizes={5: Size(1696, 6777, 95_107)},
@@ -229,8 +219,7 @@ def _table() -> dict[str, Source]:
             ),
             remotes=(
                 Remote(
-                    "https://snap.stanford.edu/data/amazon/productGraph/categoryFiles/"
-                    "ratings_Amazon_Instant_Video.csv"
+                    "https://snap.stanford.edu/data/amazon/productGraph/categoryFiles/ratings_Amazon_Instant_Video.csv"
                 ),
             ),
             min_interactions=5,
@@ -243,9 +232,7 @@ def _table() -> dict[str, Source]:
             "https://github.com/RUCAIBox/CIKM2020-S3Rec/tree/master/data",
             amazon,
             layouts=(Layout("Beauty.txt", "sequences"),),
-            remotes=(
-                Remote("https://raw.githubusercontent.com/RUCAIBox/CIKM2020-S3Rec/master/data/Beauty.txt"),
-            ),
+            remotes=(Remote("https://raw.githubusercontent.com/RUCAIBox/CIKM2020-S3Rec/master/data/Beauty.txt"),),
             filters={"fedcia": 0},
             sizes={0: Size(22_363, 12_101, 198_502)},
             reported={"fedcia": Size(22_363, 12_101, 198_502)},

@@ -119,9 +119,7 @@ def _batch(
     """Flat rows ``user * n_items + item`` of a round's sample, their labels, and how often each was drawn."""
     free = n_items - exclude.counts
     if (free == 0).any():
-        raise BadInput(
-            f"the user at position {int(np.argmin(free))} has every item: no negatives can be drawn"
-        )
+        raise BadInput(f"the user at position {int(np.argmin(free))} has every item: no negatives can be drawn")
     wanted = negatives * train.counts
     owner = np.repeat(np.arange(len(train)), wanted)
     nth = np.arange(len(owner)) - np.repeat(np.cumsum(wanted) - wanted, wanted)

@@ -103,9 +103,7 @@ def _full_of_one(scores: Float32, held: Held, depth: int) -> Positions:
     # masked items were counted above: take them off again, so that scores need no copy
     owner = held.masked.owners
     theirs = scores[owner, held.masked.values]
-    greater = greater - np.bincount(owner, weights=theirs > own[owner], minlength=len(scores)).astype(
-        np.int64
-    )
+    greater = greater - np.bincount(owner, weights=theirs > own[owner], minlength=len(scores)).astype(np.int64)
     tied = tied - np.bincount(owner, weights=theirs == own[owner], minlength=len(scores)).astype(np.int64)
     return one_target(greater, tied, present, depth)
 

@@ -56,9 +56,7 @@ class Metric:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}@{self.cut}" + (
-            f"/{self.sampled}" if self.sampled else "!" if self.published else ""
-        )
+        return f"{self.kind}@{self.cut}" + (f"/{self.sampled}" if self.sampled else "!" if self.published else "")
 
 
 def parse(name: str) -> Metric:
@@ -70,14 +68,10 @@ def parse(name: str) -> Metric:
     found = _NAME.fullmatch(name)
     known = KINDS if found is None or found["published"] is None else PUBLISHED
     if found is None:
-        raise BadInput(
-            f"{name!r} is not a metric; write KIND@K, KIND@K/99 for sampled candidates, e.g. HR@10/99"
-        )
+        raise BadInput(f"{name!r} is not a metric; write KIND@K, KIND@K/99 for sampled candidates, e.g. HR@10/99")
     if found["kind"] not in known:
         raise unknown("metric", found["kind"], known)
-    return Metric(
-        found["kind"], int(found["cut"]), int(found["sampled"] or 0), found["published"] is not None
-    )
+    return Metric(found["kind"], int(found["cut"]), int(found["sampled"] or 0), found["published"] is not None)
 
 
 @dataclass(frozen=True)

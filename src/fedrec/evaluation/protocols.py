@@ -80,9 +80,7 @@ SAMPLED = (
     "The papers' figures rank the held-out item among 99 sampled items only, which is far easier than "
     "ranking the catalogue and can order methods differently; the full ranking is given beside it."
 )
-LOCAL = (
-    "The model judged is the one right after local training; a deployed client uses what it downloads next."
-)
+LOCAL = "The model judged is the one right after local training; a deployed client uses what it downloads next."
 
 _RANKED = MetricSet.standard(candidates=99)
 

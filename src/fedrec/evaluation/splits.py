@@ -84,9 +84,7 @@ class RandomShare:
         place = np.arange(len(data)) - np.repeat(start[:-1], counts)
         bound = np.repeat(n_test, counts)
         part = np.full(len(data), TRAIN, np.int8)
-        part[order] = np.where(
-            place < bound, TEST, np.where(place < bound + np.repeat(n_valid, counts), VALID, TRAIN)
-        )
+        part[order] = np.where(place < bound, TEST, np.where(place < bound + np.repeat(n_valid, counts), VALID, TRAIN))
         return part
 
 

@@ -130,9 +130,7 @@ def compare(against: str, values: Mapping[str, Sequence[Float64]], seed: int = 0
             continue
         array = np.asarray(own)
         if array.shape != base.shape:
-            raise ValueError(
-                f"{method} has {array.shape} seeds and users, {against} {base.shape}: cannot pair them"
-            )
+            raise ValueError(f"{method} has {array.shape} seeds and users, {against} {base.shape}: cannot pair them")
         found.append(_one(method, against, array - base, seed))
     adjusted = holm([comparison.p_users for comparison in found])
     return [replace(comparison, p_adjusted=p) for comparison, p in zip(found, adjusted, strict=True)]

@@ -25,9 +25,7 @@ class MetricSums:
         if not per_user:
             return cls()
         judged = ~np.isnan(next(iter(per_user.values())))
-        return cls(
-            {name: float(values[judged].sum()) for name, values in per_user.items()}, int(judged.sum())
-        )
+        return cls({name: float(values[judged].sum()) for name, values in per_user.items()}, int(judged.sum()))
 
     def __add__(self, other: MetricSums) -> MetricSums:
         # empty sums come from blocks in which nobody was judged: neutral
@@ -43,9 +41,7 @@ class MetricSums:
 
         ``F1@k!`` is the harmonic mean of mean Precision and mean Recall (:mod:`fedrec.evaluation.published`).
         """
-        means = {
-            name: total / self.count if self.count else float("nan") for name, total in self.sums.items()
-        }
+        means = {name: total / self.count if self.count else float("nan") for name, total in self.sums.items()}
         for name in [name for name in means if name.startswith("F1@") and name.endswith("!")]:
             cut = name[3:-1]
             precision, recall = means[f"Precision@{cut}"], means[f"Recall@{cut}"]

@@ -72,9 +72,7 @@ class Task:
         drawn = None
         if self.protocol.candidates:
             streams = keyed.streams(keyed.stream(self.seed, "candidates", part), self.user_keys[users])
-            drawn = candidates.draw(
-                streams, self.observed.take(users), self.data.n_items, self.protocol.candidates
-            )
+            drawn = candidates.draw(streams, self.observed.take(users), self.data.n_items, self.protocol.candidates)
         numbers = self.numbers if self.protocol.metrics.published else None
         return Held(targets.take(users), masked.take(users), drawn, numbers)
 

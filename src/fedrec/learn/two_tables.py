@@ -207,9 +207,7 @@ def train_two_tables(
     chunks = list(_chunks(job.counts, limit))
     if device == "cpu":
         before = torch.get_num_threads()
-        with ThreadPoolExecutor(
-            thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)
-        ) as pool:
+        with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
             for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
                 done.result()
         torch.set_num_threads(before)
@@ -290,9 +288,7 @@ def _positives(block: Block, clients: Int64, n_items: int, device: str) -> Posit
     flat[inside] = block.train.values[segments(start, clients)]
     flat += np.arange(len(clients))[:, None] * n_items
     weight = inside / np.maximum(counts, 1)[:, None]
-    return Positives(
-        torch.from_numpy(flat).to(device), torch.from_numpy(weight.astype(np.float32)).to(device)
-    )
+    return Positives(torch.from_numpy(flat).to(device), torch.from_numpy(weight.astype(np.float32)).to(device))
 
 
 @dataclass(frozen=True)

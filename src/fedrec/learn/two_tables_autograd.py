@@ -20,9 +20,7 @@ TEMPERATURE = 0.2
 """Of the contrastive alternative L_c."""
 
 
-def autograd_step(
-    state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone
-) -> Tensor:
+def autograd_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
     """Change ``state`` by one step; returns each sample's recommendation loss ``[active, width]``."""
     active = batch.active
     leaves = {
@@ -133,9 +131,7 @@ def top_one(prototype: Tensor, table: Tensor, chosen: Objective) -> Tensor:
     return (found / found.sum(1, keepdim=True)).clamp(min=1e-12).log()
 
 
-def consistency(
-    enhanced: Tensor, personal: Tensor, batch: Batch, positives: Positives, chosen: Objective
-) -> Tensor:
+def consistency(enhanced: Tensor, personal: Tensor, batch: Batch, positives: Positives, chosen: Objective) -> Tensor:
     """``[clients]``: L_a (Eq. 16), or the alternatives L_s and L_c of Figure 4a."""
     if chosen.consistency in ("ranking", "ranking-printed"):
         active = batch.active

@@ -22,9 +22,7 @@ from fedrec.learn.two_tables import Batch, Objective, Positives, State
 EPS = 1e-8
 
 
-def closed_step(
-    state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone
-) -> Tensor:
+def closed_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
     """Change ``state`` by one step; returns each sample's recommendation loss ``[active, width]``."""
     with torch.no_grad():
         return _step(state, batch, positives, chosen, backbone.kernel == "affine")
@@ -123,9 +121,7 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
         pull = ((at_private * personal).sum(1)[:, None] * (own_reach > floor))[:, :, None]
         scale_private = (at_private * personal / own_lengths**2 * (own_lengths > floor)).unsqueeze(2)
         towards_private = (out / own_reach[:, :, None], personal_view)
-        to_private = (torch.bmm(out, private) - pull * personal_view / own_reach[:, :, None]) / own_reach[
-            :, :, None
-        ]
+        to_private = (torch.bmm(out, private) - pull * personal_view / own_reach[:, :, None]) / own_reach[:, :, None]
         # the enhanced view, through G
         out = (at_shared / lengths)[:, None] / reach[:, :, None]
         pull = ((at_shared * enhanced).sum(1)[:, None] / reach**2 * (reach > floor))[:, :, None]

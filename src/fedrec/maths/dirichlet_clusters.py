@@ -49,9 +49,7 @@ def cluster_items(
 
     values = np.asarray(table, np.float64)
     scale = float(values.std()) or 1.0
-    values = (
-        values - values.mean(0)
-    ) / scale  # a common scale: clusters do not depend on the size of embeddings
+    values = (values - values.mean(0)) / scale  # a common scale: clusters do not depend on the size of embeddings
     model = BayesianGaussianMixture(
         n_components=min(most, len(values)),
         covariance_type="diag",

@@ -114,9 +114,7 @@ def sample_loss(
     small = root[:, None] * centred_columns(centroids_of(table, cluster, count)) / np.sqrt(d)  # [M, d]
     within, lengths, _ = np.linalg.svd(small, full_matrices=False)
     basis = (within / root[:, None])[cluster]  # [n, r]
-    logarithm = ThinLogarithm(
-        basis, np.log1p(lengths**2 / gamma), gamma, float((lengths**2).sum() + gamma * n)
-    )
+    logarithm = ThinLogarithm(basis, np.log1p(lengths**2 / gamma), gamma, float((lengths**2).sum() + gamma * n))
     turned = logarithm.times(left)
     loss = float(-(left * turned).sum() / d + logarithm.trace)
     # Z H_d and its image are both centred, so H_d changes nothing more

@@ -51,9 +51,7 @@ class CoServer(ItemServer):
     """The common table, and rows of one category for each group of users."""
 
     category: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [k] items, ascending
-    rows: Float32 = field(
-        default_factory=lambda: np.zeros((1, 0, 0), np.float32)
-    )  # [groups, k, d] against the common
+    rows: Float32 = field(default_factory=lambda: np.zeros((1, 0, 0), np.float32))  # [groups, k, d] against the common
     group: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [clients]
 
 
@@ -88,9 +86,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
     def start_server(self, world: World, keys: Keys) -> CoServer:
         base = super().start_server(world, keys)
         empty = np.zeros((self.settings.groups, 0, self.settings.dim), np.float32)
-        return CoServer(
-            base.items, base.networks, np.zeros(0, np.int64), empty, np.zeros(world.n_clients, np.int64)
-        )
+        return CoServer(base.items, base.networks, np.zeros(0, np.int64), empty, np.zeros(world.n_clients, np.int64))
 
     def download(self, server: CoServer, clients: Int64) -> CoDownload:
         size = len(server.category)
@@ -104,18 +100,14 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         members = same_rows(download.changes)
         for positions in members:
             table = download.items.copy()
-            own = slice(
-                int(download.changes.start[positions[0]]), int(download.changes.start[positions[0] + 1])
-            )
+            own = slice(int(download.changes.start[positions[0]]), int(download.changes.start[positions[0] + 1]))
             table[download.changes.ids[own]] += download.changes.values[own]
             part = block.take(positions)
             users = messages.gather(private, block, positions).users
             found.append(self.train(users, table, download.networks, part, keys))
         order = np.argsort(np.concatenate(members), kind="stable")
         rows = concatenate([ItemUpload(one.rows, one.networks) for one in found])
-        sent = ItemUpload(
-            rows.rows.take(order), {name: value[order] for name, value in rows.networks.items()}
-        )
+        sent = ItemUpload(rows.rows.take(order), {name: value[order] for name, value in rows.networks.items()})
         loss = np.concatenate([one.loss for one in found])[order]
         users = private.users.copy()
         for positions, one in zip(members, found, strict=True):
@@ -162,9 +154,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
 
     def draw_category(self, server: CoServer, keys: Keys) -> Int64:
         """Items of one of the K categories, drawn for this round."""
-        label = cluster(
-            server.items, self.settings.categories, keyed.stream(keys.seed, keys.round, "categories")
-        )
+        label = cluster(server.items, self.settings.categories, keyed.stream(keys.seed, keys.round, "categories"))
         word = keyed.words(np.array([keyed.stream(keys.seed, keys.round, "category")], np.uint64), 1)[0, 0]
         present = np.unique(label)
         return np.flatnonzero(label == present[int(word % np.uint64(len(present)))]).astype(np.int64)
@@ -191,9 +181,7 @@ def same_rows(changes: Rows) -> list[Int64]:
 def only(rows: Rows, inside: NDArray[np.bool_]) -> Rows:
     """The rows of wanted items."""
     keep = inside[rows.ids]
-    counts = np.add.reduceat(np.append(keep, False).astype(np.int64), rows.start[:-1]) * (
-        np.diff(rows.start) > 0
-    )
+    counts = np.add.reduceat(np.append(keep, False).astype(np.int64), rows.start[:-1]) * (np.diff(rows.start) > 0)
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Rows(start, rows.ids[keep], rows.values[keep], rows.n_items)
 
@@ -223,9 +211,7 @@ def cluster(values: NDArray[np.floating], count: int, seed: int) -> Int64:
     """k-means labels of rows, whatever their order; one label where there is nothing to tell apart."""
     scale = float(np.abs(values).max(initial=0.0)) or 1.0
     # distinct rows in ascending order: neither the order of clients nor the last bits of a sum can matter
-    distinct, place = np.unique(
-        np.round(np.asarray(values, np.float64) / scale, 5), axis=0, return_inverse=True
-    )
+    distinct, place = np.unique(np.round(np.asarray(values, np.float64) / scale, 5), axis=0, return_inverse=True)
     if len(distinct) < 2 or count < 2:
         return np.zeros(len(values), np.int64)
     from sklearn.cluster import KMeans

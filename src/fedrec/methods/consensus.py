@@ -48,9 +48,7 @@ class TwoViewSettings(TrainingSettings):
     lr_items: float = Field(0.5, ge=0, description="rate of both item tables")
     private_rate: float = Field(1.0, ge=0, description="rate of the private table as a multiple of lr_items")
     lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
-    decay: float = Field(
-        0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)"
-    )
+    decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
     reduction: Literal["sum", "mean"] = Field(
         "sum",
         description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
@@ -63,9 +61,7 @@ class TwoViewSettings(TrainingSettings):
     init: Literal["positive", "uniform", "normal"] = Field(
         "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
     )
-    init_scale: float = Field(
-        0.2, gt=0, description="scale of fresh user vectors (weights of the score function)"
-    )
+    init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")
     shared_scale: float = Field(0.01, ge=0, description="scale of the fresh shared table")
     private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
     transfer: Literal["none", "consensus", "unified", "ace"] = Field(
@@ -74,9 +70,7 @@ class TwoViewSettings(TrainingSettings):
         "both views (Figure 5b), or by ACE (Eq. 9-12)",
     )
     layers: int = Field(3, ge=2, le=4, description="layers of the transfer-matrix generator F (2, 3 or 4)")
-    length_scale: float = Field(
-        10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)"
-    )
+    length_scale: float = Field(10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)")
     norm_floor: float = Field(
         0.1,
         gt=0,
@@ -223,14 +217,11 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             server,
             items=(server.items + items / count).astype(np.float32),
             networks={
-                name: (server.networks[name] + total / count).astype(np.float32)
-                for name, total in networks.items()
+                name: (server.networks[name] + total / count).astype(np.float32) for name, total in networks.items()
             },
         )
 
-    def score(
-        self, private: TwoViewPrivate, download: Any, block: Block, items: Int32 | None = None
-    ) -> Float32:
+    def score(self, private: TwoViewPrivate, download: Any, block: Block, items: Int32 | None = None) -> Float32:
         owners = block.client_of_user
         matrices = self.matrices(private, download, block)
         changes: Rows | None = getattr(download, "changes", None)
@@ -265,9 +256,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         ]
         inputs = torch.from_numpy(np.concatenate(views, 1)[:, None])
         layers = {
-            n: torch.from_numpy(np.ascontiguousarray(a))
-            for n, a in networks.items()
-            if n.startswith("transfer_")
+            n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in networks.items() if n.startswith("transfer_")
         }
         with torch.no_grad():
             return np.asarray(generate(inputs, layers)[0].numpy())
@@ -282,9 +271,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
     ) -> Float32:
         """Scores through each client's fused table, for scorers that are not linear in the item."""
         result = np.empty((block.n_users, block.n_items), np.float32)
-        layers = {
-            name: array for name, array in download.networks.items() if not name.startswith("transfer_")
-        }
+        layers = {name: array for name, array in download.networks.items() if not name.startswith("transfer_")}
         stacked = changes is not None
         for client in range(block.n_clients):
             fused = self.fused(private, download, changes, matrices, client)
@@ -340,9 +327,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             found[user] = rank_biased_overlap(lists[:1], lists[1:], p)[0]
         return found
 
-    def correlation(
-        self, private: TwoViewPrivate, download: Any, block: Block, client: int
-    ) -> NDArray[np.float64]:
+    def correlation(self, private: TwoViewPrivate, download: Any, block: Block, client: int) -> NDArray[np.float64]:
         """The correlation matrix ``C^E^T V`` ``[d, d]`` of one client (Eq. 17, Figure 7)."""
         changes, matrices = getattr(download, "changes", None), self.matrices(private, download, block)
         consensus, personal = self.both_views(private, download, changes, matrices, client)

@@ -136,7 +136,12 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
             )
         engine = self.settings.engine
         samples = draw(
-            block, self.settings.negatives, keys.clients(block, "negatives"), engine, self.settings.objective, self.device
+            block,
+            self.settings.negatives,
+            keys.clients(block, "negatives"),
+            engine,
+            self.settings.objective,
+            self.device,
         )
         order = keys.clients(block, "batches")
         return train_block(

@@ -46,14 +46,10 @@ class FedIarSettings(TrainingSettings):
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 20)")
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch trains this method")
     warmup: int = Field(10, ge=0, description="rounds in which local and global embeddings are identical")
-    gate: Literal["network", "equal"] = Field(
-        "network", description="ALGF, or equal weights (w/o ALGF, Table 3)"
-    )
+    gate: Literal["network", "equal"] = Field("network", description="ALGF, or equal weights (w/o ALGF, Table 3)")
     gate_hidden: int = Field(8, ge=1, description="hidden units of the gate network")
     hyper_hidden: int = Field(16, ge=1, description="hidden units of the hypernetwork")
-    scorer: Literal["affine", "mlp"] = Field(
-        "affine", description="score function S (the paper leaves it open)"
-    )
+    scorer: Literal["affine", "mlp"] = Field("affine", description="score function S (the paper leaves it open)")
     explore: bool = Field(True, description="dual-view exploration on the server (w/o IEDE, Table 3: false)")
     mu_d: float = Field(0.5, ge=0, description="weight of the dimension view (mu_d)")
     mu_n: float = Field(0.5, ge=0, description="weight of the sample view (mu_n)")
@@ -177,9 +173,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.items_scale)
         base = keyed.stream(keys.seed, keys.round, "items")
-        return IarServer(
-            fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start)
-        )
+        return IarServer(fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start))
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
@@ -240,9 +234,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
             moved -= self.settings.server_lr * step
         return IarServer(moved.astype(np.float32), mixture, server.round + 1)
 
-    def exploration(
-        self, server: IarServer, keys: Keys
-    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    def exploration(self, server: IarServer, keys: Keys) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
         """``mu_d grad L_d + mu_n grad L_n`` ``[n_items, d]`` (Eq. 17) and the mixture's new state."""
         from fedrec.maths.dirichlet_clusters import cluster_items
         from fedrec.maths.matrix_entropy import dimension_loss, sample_loss

@@ -81,7 +81,9 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
-        once = FedMf(self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device)
+        once = FedMf(
+            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
+        )
         descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)
         # rows hold minus the gradient: the change that a step of rate one would make

@@ -112,7 +112,5 @@ class QuantisedRows(Compressed):
         return Rows(self.start, self.ids, self.codes * by_row[:, None], self.catalogue)
 
 
-FORMS: dict[str, type[Compressed]] = {
-    kind.__name__: kind for kind in (TopK, LowRank, Quantised, QuantisedRows)
-}
+FORMS: dict[str, type[Compressed]] = {kind.__name__: kind for kind in (TopK, LowRank, Quantised, QuantisedRows)}
 """All forms by name, for a decoder."""

@@ -67,9 +67,7 @@ def protected(upload: Upload, block: Block) -> list[Part]:
 def open_fields(upload: Upload) -> tuple[str, ...]:
     """The fields that leave as they are: integers, and those that opted out."""
     return tuple(
-        name
-        for spec, name, content in contents(upload)
-        if content is not None and not _is_protected(spec, content)
+        name for spec, name, content in contents(upload) if content is not None and not _is_protected(spec, content)
     )
 
 
@@ -132,9 +130,7 @@ def _part(name: str, axis: Axis, content: Rows | Array, block: Block) -> Part:
     elif axis is Axis.INTERACTION:
         start = block.train.start[block.user_start]
     else:
-        raise TypeError(
-            f"upload field {name!r} is shared: an upload belongs to clients; declare it per_client()"
-        )
+        raise TypeError(f"upload field {name!r} is shared: an upload belongs to clients; declare it per_client()")
     if len(content) != start[-1]:
         raise ValueError(f"upload field {name!r} has {len(content)} entries for {start[-1]} along its axis")
     return Part(name, content, start, content.reshape(len(content), prod(content.shape[1:])))

@@ -34,9 +34,7 @@ class Noise:
     source: Source = "keyed"
 
     def apply(self, upload: Sent, block: Block, keys: Keys) -> Sent:
-        return with_fields(
-            upload, {part.name: self._noised(part, block, keys) for part in protected(upload, block)}
-        )
+        return with_fields(upload, {part.name: self._noised(part, block, keys) for part in protected(upload, block)})
 
     def _noised(self, part: Part, block: Block, keys: Keys) -> Rows | Array:
         draws: Draws

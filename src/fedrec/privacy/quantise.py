@@ -31,9 +31,7 @@ class Quantise:
     form: Literal["dense", "rows"] = "dense"
 
     def apply(self, upload: Sent, block: Block, keys: Keys) -> Sent:
-        return with_fields(
-            upload, {part.name: self._form(part, block, keys) for part in protected(upload, block)}
-        )
+        return with_fields(upload, {part.name: self._form(part, block, keys) for part in protected(upload, block)})
 
     def _form(self, part: Part, block: Block, keys: Keys) -> Compressed:
         draws = KeyedDraws(keys, block, f"rounding {part.name}", part.start)

@@ -1,11 +1,11 @@
 """A run's folder: the only place that writes one.
 
-    settings.yaml            all that defines the run
-    rounds.jsonl             one line a round: loss, metrics, seconds, bytes
-    checkpoint.safetensors   where it stands, while it runs
-    model.safetensors        state of the selected round, for recommendations
-    users.parquet            test metrics of every user at the selected round
-    result.json              the object that --json writes; its presence means the run is finished
+settings.yaml            all that defines the run
+rounds.jsonl             one line a round: loss, metrics, seconds, bytes
+checkpoint.safetensors   where it stands, while it runs
+model.safetensors        state of the selected round, for recommendations
+users.parquet            test metrics of every user at the selected round
+result.json              the object that --json writes; its presence means the run is finished
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ class Recommendation:
     score: float
 
 
-def best_items(
-    scores: Any, owned: Any, item_ids: Any, titles: Any, k: int
-) -> list[Recommendation]:
+def best_items(scores: Any, owned: Any, item_ids: Any, titles: Any, k: int) -> list[Recommendation]:
     """The ``k`` best of ``scores`` ``[n_items]``, none of which is in ``owned``; ``titles`` may be None."""
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 item")

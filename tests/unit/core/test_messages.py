@@ -84,11 +84,15 @@ def test_what_is_gathered_and_scattered_back_is_unchanged(world):
     assert len(part.clients) == len(positions)
     assert len(part.users) == cut.n_users
     assert len(part.items) == len(cut.train.values)
-    changed = Everything(part.table, part.clients + 100, part.users + 100, part.items + 100, {"w": part.layers["w"] + 100})
+    changed = Everything(
+        part.table, part.clients + 100, part.users + 100, part.items + 100, {"w": part.layers["w"] + 100}
+    )
     scatter(value, block, positions, changed)
     others = np.setdiff1d(np.arange(len(sizes)), positions)
     np.testing.assert_array_equal(gather(value, block, others).users, gather(untouched, block, others).users)
-    np.testing.assert_array_equal(gather(value, block, positions).items, gather(untouched, block, positions).items + 100)
+    np.testing.assert_array_equal(
+        gather(value, block, positions).items, gather(untouched, block, positions).items + 100
+    )
     np.testing.assert_array_equal(value.layers["w"][positions], untouched.layers["w"][positions] + 100)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def test_a_share_is_drawn_anew_each_round():
 def test_nobody_takes_part_twice_in_a_row():
     resting = Participation(0.4, rest=True)
     rounds = [set(resting.choose(0, r, KEYS).tolist()) for r in range(1, 9)]
-    for one, after in zip(rounds, rounds[1:], strict=False):
+    for one, after in itertools.pairwise(rounds):
         assert not one & after
     assert len(set().union(*rounds)) > 80
 

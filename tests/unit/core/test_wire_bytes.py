@@ -18,7 +18,9 @@ def one_client(n_items: int, touched: int = 3, dim: int = 16) -> ItemUpload:
     return ItemUpload(Rows(np.array([0, touched]), ids, np.ones((touched, dim), np.float32), n_items), {})
 
 
-@pytest.mark.parametrize(("items", "kilobytes"), [(1682, "210.25"), (2071, "258.88"), (3952, "494.00"), (19738, "2467.25")])
+@pytest.mark.parametrize(
+    ("items", "kilobytes"), [(1682, "210.25"), (2071, "258.88"), (3952, "494.00"), (19738, "2467.25")]
+)
 def test_an_item_table_has_the_bytes_of_fedca_table_7(items, kilobytes):
     """FedCA Table 7, FCF: m x 16 numbers of 64 bits each way (its ML-1M entry, 494.20, is 494.00 by that rule)."""
     form = wire.Form("dense", "float64")
@@ -34,7 +36,9 @@ def test_changed_rows_are_smaller_and_carry_their_ids():
 
 def test_half_precision_rounds_what_the_receiver_sees():
     upload = one_client(4)
-    odd = ItemUpload(Rows(upload.rows.start, upload.rows.ids, upload.rows.values + 1e-5, 4), {"w": np.full((1, 2), 0.1)})
+    odd = ItemUpload(
+        Rows(upload.rows.start, upload.rows.ids, upload.rows.values + 1e-5, 4), {"w": np.full((1, 2), 0.1)}
+    )
     form = wire.Form("dense", "float16")
     seen, sent = wire.rounded(odd, form), wire.decode(ItemUpload, wire.encode(odd, form))
     np.testing.assert_array_equal(seen.rows.dense(), sent.rows.dense())
@@ -50,7 +54,9 @@ def test_compressed_uploads_cross_the_wire(compress):
     from fedrec.privacy.chain import outgoing
 
     train = Ragged(np.array([0, 1]), np.array([0], np.int32))
-    block = Block(50, np.arange(1), np.arange(1, dtype=np.uint64), np.array([0, 1]), np.arange(1, dtype=np.uint64), train, train)
+    block = Block(
+        50, np.arange(1), np.arange(1, dtype=np.uint64), np.array([0, 1]), np.arange(1, dtype=np.uint64), train, train
+    )
     values = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
     upload = ItemUpload(Rows(np.array([0, 20]), np.arange(20, dtype=np.int32), values, 50), {"w": values[None, :3]})
     chain = outgoing(PrivacySettings(compress=compress, compress_keep=0.5))

@@ -51,9 +51,7 @@ class Publisher:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(
-            target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        ).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.server.server_address[1]}/{name}"
@@ -191,10 +189,7 @@ def test_nothing_answers(publisher: Publisher, tmp_path: Path) -> None:
         obtain(source(Remote(publisher.url("gone.txt"))), tmp_path, lambda _: None)
     message = str(caught.value)
     assert "answered 404" in message
-    assert (
-        f"By hand: from https://example.org/toy place ratings.txt (and titles.txt) in {tmp_path / 'toy'}"
-        in message
-    )
+    assert f"By hand: from https://example.org/toy place ratings.txt (and titles.txt) in {tmp_path / 'toy'}" in message
     assert "\n" not in message
     closed = "http://127.0.0.1:9/ratings.txt"  # nobody listens at the discard port
     with pytest.raises(BadInput, match="refused"):
@@ -252,9 +247,7 @@ def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
 def test_by_hand_for_a_ready_split(tmp_path: Path) -> None:
     from fedrec.data.sources import find
 
-    assert "ratings.dat (and movies.dat) or train, valid and test .tsv" in fetch.by_hand(
-        find("ml-1m"), tmp_path
-    )
+    assert "ratings.dat (and movies.dat) or train, valid and test .tsv" in fetch.by_hand(find("ml-1m"), tmp_path)
 
 
 # -- the package ------------------------------------------------------------------------------------

@@ -68,9 +68,7 @@ def test_filters_of_the_papers(name: str, default: int, papers: dict[str, int]) 
 
 def test_all_twelve_are_registered() -> None:
     assert len(SOURCES) == 12
-    assert all(
-        source.page.startswith("http") and source.licence and source.layouts for source in SOURCES.values()
-    )
+    assert all(source.page.startswith("http") and source.licence and source.layouts for source in SOURCES.values())
     with pytest.raises(BadInput, match="did you mean 'ml-100k'"):
         find("ml-100")
 

@@ -24,9 +24,7 @@ def load(path: Path) -> Interactions:
 def triples(data: Interactions) -> list[tuple[str, str, int | None]]:
     """User id, item id and time of each row, in order."""
     times = [None] * len(data) if data.times is None else data.times.tolist()
-    return list(
-        zip(data.user_ids[data.users].tolist(), data.item_ids[data.items].tolist(), times, strict=True)
-    )
+    return list(zip(data.user_ids[data.users].tolist(), data.item_ids[data.items].tolist(), times, strict=True))
 
 
 EXPECTED = [("2", "7", 10), ("2", "30", 20), ("10", "7", 5)]

@@ -123,9 +123,7 @@ def test_scalable_is_long_tailed_and_grouped() -> None:
     data = scalable(3000, 400, 60_000, groups=4, exponent=1.0)
     popular = np.sort(np.bincount(data.items, minlength=400))[::-1]
     assert popular[:40].sum() > 0.35 * len(data)
-    flat = np.sort(np.bincount(scalable(3000, 400, 60_000, groups=4, exponent=0.0).items, minlength=400))[
-        ::-1
-    ]
+    flat = np.sort(np.bincount(scalable(3000, 400, 60_000, groups=4, exponent=0.0).items, minlength=400))[::-1]
     assert flat[:40].sum() < 0.2 * len(data)
 
 
@@ -193,9 +191,7 @@ def test_a_million_users_in_a_minute_and_four_gigabytes() -> None:
         "data = load('scale:users=1000000,items=20000,interactions=7200000'); "
         "print(len(data), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     interactions, kilobytes = map(int, done.stdout.split())
     assert interactions == 7_200_000
     assert kilobytes < 4 * 2**20

@@ -17,16 +17,11 @@ from fedrec.evaluation.sums import MetricSums
 def world(n_users: int = 150, n_items: int = 200, per_user: int = 40) -> Interactions:
     numbers = np.random.default_rng(3)
     popularity = 1.0 / np.arange(1, n_items + 1) ** 0.5
-    items = [
-        numbers.choice(n_items, per_user, replace=False, p=popularity / popularity.sum())
-        for _ in range(n_users)
-    ]
+    items = [numbers.choice(n_items, per_user, replace=False, p=popularity / popularity.sum()) for _ in range(n_users)]
     users = np.repeat(np.arange(n_users), per_user)
     times = np.tile(np.arange(per_user), n_users)
     names = [np.arange(n).astype(str) for n in (n_users, n_items)]
-    return Interactions(
-        "made up", users.astype(np.int32), np.concatenate(items).astype(np.int32), *names, times=times
-    )
+    return Interactions("made up", users.astype(np.int32), np.concatenate(items).astype(np.int32), *names, times=times)
 
 
 def trained(protocol: str) -> tuple[MetricSums, float]:

@@ -36,9 +36,7 @@ def test_do_not_depend_on_order_block_or_part_of_the_population(n_items: int) ->
     part = task.held("test", some).candidates
     assert part is not None
     assert (part == whole[some]).all()
-    renumbered = replace(
-        data, users=(data.n_users - 1 - data.users)[::-1], items=data.items[::-1], times=None
-    )
+    renumbered = replace(data, users=(data.n_users - 1 - data.users)[::-1], items=data.items[::-1], times=None)
     renumbered = replace(renumbered, user_ids=data.user_ids[::-1])
     other = find("strict").prepare(renumbered, 0).held("test").candidates
     assert other is not None

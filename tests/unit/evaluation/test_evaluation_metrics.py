@@ -97,9 +97,7 @@ def test_one_target_by_hand() -> None:
     # target 3 has one item before it and shares its score with two others: places 2 to 4
     scores = np.array([[9, 5, 5, 5, 1]], np.float32)
     held = Held(ragged([3]), ragged([]))
-    values = judge(
-        scores, held, MetricSet(("HR@2", "HR@3", "NDCG@3", "MRR@3", "MRR@5", "Precision@2", "F1@2"))
-    )
+    values = judge(scores, held, MetricSet(("HR@2", "HR@3", "NDCG@3", "MRR@3", "MRR@5", "Precision@2", "F1@2")))
     assert values["HR@2"][0] == pytest.approx(1 / 3)
     assert values["HR@3"][0] == pytest.approx(2 / 3)
     assert values["NDCG@3"][0] == pytest.approx((1 / math.log2(3) + 1 / math.log2(4)) / 3)

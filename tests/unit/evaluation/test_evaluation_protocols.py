@@ -83,9 +83,7 @@ def test_masks() -> None:
         for user in range(data.n_users):
             trained = set(task.train[user].tolist())
             assert set(valid.masked[user].tolist()) == trained
-            assert set(test.masked[user].tolist()) == trained | (
-                set(task.valid[user].tolist()) if hidden else set()
-            )
+            assert set(test.masked[user].tolist()) == trained | (set(task.valid[user].tolist()) if hidden else set())
 
 
 def test_feddae_drops_test_items_that_nobody_trained_on() -> None:
@@ -130,9 +128,7 @@ def test_selection() -> None:
 
 
 def test_sums_add_up_and_round_trip() -> None:
-    left = MetricSums.from_values(
-        {"HR@10": np.array([1.0, np.nan, 0.0]), "MRR@10": np.array([0.5, np.nan, 0.0])}
-    )
+    left = MetricSums.from_values({"HR@10": np.array([1.0, np.nan, 0.0]), "MRR@10": np.array([0.5, np.nan, 0.0])})
     right = MetricSums.from_values({"HR@10": np.array([1.0]), "MRR@10": np.array([0.25])})
     both = left + right
     assert both.count == 3

@@ -39,7 +39,5 @@ def test_agrees_with_ranx(protocol: str) -> None:
             listed[str(u)] = {str(i): float(scores[u, i]) for i in ranked}
         for kind, theirs in RANX.items():
             for k in (5, 10, 20):
-                expected = ranx.evaluate(
-                    ranx.Qrels(wanted), ranx.Run(listed), f"{theirs}@{k}", make_comparable=True
-                )
+                expected = ranx.evaluate(ranx.Qrels(wanted), ranx.Run(listed), f"{theirs}@{k}", make_comparable=True)
                 assert np.nanmean(mine[f"{kind}@{k}{suffix}"]) == pytest.approx(expected, abs=1e-9), (kind, k)

@@ -79,9 +79,7 @@ VARIANTS = {
     "no vector below the floor": replace(FULL, norm_floor=1e-6),
     "a slower private table": replace(FULL, private_rate=0.3, lambda_=1.0),
     "consensus transfer": replace(FULL, transfer="consensus"),
-    "fedrap": replace(
-        FULL, transfer="none", beta_a=0, beta_o=0, lambda_=2.0, mu=3.0, reduction="mean", lr_items=0.5
-    ),
+    "fedrap": replace(FULL, transfer="none", beta_a=0, beta_o=0, lambda_=2.0, mu=3.0, reduction="mean", lr_items=0.5),
     "full on fedrap": replace(FULL, lambda_=2.0, mu=3.0),
 }
 
@@ -133,8 +131,9 @@ def test_chunks_of_clients_change_nothing(monkeypatch):
     whole, whole_private = trained(block, FULL)
     monkeypatch.setattr("fedrec.learn.two_tables.CPU_NUMBERS", 1)
     apart, apart_private = trained(block, FULL)
-    np.testing.assert_allclose(whole.shared, apart.shared, atol=1e-6)
-    np.testing.assert_allclose(whole_private, apart_private, atol=1e-6)
+    # batched products round differently for one client and for many; nothing else may differ
+    np.testing.assert_allclose(whole.shared, apart.shared, rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(whole_private, apart_private, rtol=2e-4, atol=2e-5)
 
 
 def plain_losses(objective: Objective):
@@ -309,9 +308,7 @@ def test_fediar_warms_up_then_keeps_a_table_of_its_own_and_explores_as_eq_17_say
     from fedrec.methods.fediar import FedIar, FedIarSettings
 
     block = made_block()
-    method = FedIar(
-        FedIarSettings(dim=D, warmup=1, lr_items=1.0, mu_n=0.0, mu_d=2.0, server_lr=0.3, clusters=3)
-    )
+    method = FedIar(FedIarSettings(dim=D, warmup=1, lr_items=1.0, mu_n=0.0, mu_d=2.0, server_lr=0.3, clusters=3))
     world, keys = World("w", M, block.n_users, block.n_clients), Keys(1, 0)
     server, private = method.start_server(world, keys), method.start_clients(world, block, keys)
     warm = method.local_update(private, method.download(server, block.clients), block, Keys(1, 1))

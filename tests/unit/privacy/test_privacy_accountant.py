@@ -50,9 +50,7 @@ def test_one_gaussian_round_is_exact_and_within_dp_accountings_bounds() -> None:
     found = local(gaussian(), rounds=1, coordinates=5)
     z = 4.0 / 2.0  # sensitivity 2 * clip
     # Balle and Wang: delta = Phi(1/2z - eps z) - e^eps Phi(-1/2z - eps z)
-    delta = norm.cdf(0.5 / z - found.epsilon * z) - exp(found.epsilon) * norm.cdf(
-        -0.5 / z - found.epsilon * z
-    )
+    delta = norm.cdf(0.5 / z - found.epsilon * z) - exp(found.epsilon) * norm.cdf(-0.5 / z - found.epsilon * z)
     assert delta == pytest.approx(1e-5, rel=1e-6)
     renyi = dp_accounting.rdp.RdpAccountant()
     renyi.compose(dp_accounting.GaussianDpEvent(z))

@@ -130,9 +130,7 @@ def test_bytes_follow_the_compressed_form() -> None:
 
 
 def test_describe_says_what_is_done() -> None:
-    assert describe(PrivacySettings()) == (
-        "no clip, no noise, no compression; sent as whole tables in float32"
-    )
+    assert describe(PrivacySettings()) == ("no clip, no noise, no compression; sent as whole tables in float32")
     line = describe(PrivacySettings(clip=2, noise=0.5, noise_kind="gaussian", compress="int8"))
     assert line == (
         "clip to L2 norm 2, then Gaussian noise of deviation 0.5 on every coordinate, then 8 bits a number; "

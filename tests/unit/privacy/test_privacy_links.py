@@ -92,12 +92,8 @@ def test_gaussian_noise_is_box_muller_on_the_keyed_stream() -> None:
     u = keyed.uniform(KEYS.clients(block, "noise network"), 4)  # a row of 4 numbers for each client
     first, second = np.sqrt(-2 * np.log(1 - u[:, 0])), np.sqrt(-2 * np.log(1 - u[:, 2]))
     one, two = 2 * np.pi * u[:, 1], 2 * np.pi * u[:, 3]
-    drawn = np.stack(
-        [first * np.cos(one), first * np.sin(one), second * np.cos(two), second * np.sin(two)], axis=1
-    )
-    np.testing.assert_allclose(
-        out.network, upload.network + 0.5 * drawn.reshape(2, 2, 2), rtol=1e-5, atol=1e-6
-    )
+    drawn = np.stack([first * np.cos(one), first * np.sin(one), second * np.cos(two), second * np.sin(two)], axis=1)
+    np.testing.assert_allclose(out.network, upload.network + 0.5 * drawn.reshape(2, 2, 2), rtol=1e-5, atol=1e-6)
 
 
 def test_noise_covers_rows_that_did_not_change() -> None:
@@ -110,16 +106,12 @@ def test_noise_covers_rows_that_did_not_change() -> None:
 
 
 @pytest.mark.parametrize("source", ["keyed", "system"])
-@pytest.mark.parametrize(
-    ("kind", "deviation", "absolute"), [("laplace", 2**0.5, 1.0), ("gaussian", 1.0, 0.7979)]
-)
+@pytest.mark.parametrize(("kind", "deviation", "absolute"), [("laplace", 2**0.5, 1.0), ("gaussian", 1.0, 0.7979)])
 def test_noise_has_its_scale(source: str, kind: str, deviation: float, absolute: float) -> None:
     n_items = 4000
     block = make_block([1, 1], n_items)
     empty = Rows(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros((0, 10), np.float32), n_items)
-    upload = Sample(
-        empty, np.zeros((2, 1, 1), np.float32), np.zeros((2, 1), np.float32), np.ones(2), np.ones(2, int)
-    )
+    upload = Sample(empty, np.zeros((2, 1, 1), np.float32), np.zeros((2, 1), np.float32), np.ones(2), np.ones(2, int))
     noise = Noise(0.2, kind, source).apply(upload, block, KEYS).items.values / 0.2
     assert noise.shape == (8000, 10)
     # 80,000 numbers: standard error of the mean is below 0.005, that of the absolute mean below 0.004
@@ -168,9 +160,7 @@ def test_topk_by_hand_over_all_fields_together() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    hnp.arrays(np.float32, st.integers(1, 30), elements=st.sampled_from([0, 1, 2, 3.5])), st.integers(1, 30)
-)
+@given(hnp.arrays(np.float32, st.integers(1, 30), elements=st.sampled_from([0, 1, 2, 3.5])), st.integers(1, 30))
 def test_largest_agrees_with_sorting(magnitude: np.ndarray, k: int) -> None:
     order = np.argsort(-magnitude, kind="stable")[:k]
     expected = np.sort(order[magnitude[order] > 0])

@@ -78,9 +78,7 @@ def from_table(
     if "time" in names:
         times, bad = moments(data["time"])
         if bad is not None:
-            raise BadInput(
-                f"{place(bad)}: time {data['time'][bad].as_py()!r} is neither a number nor an ISO date"
-            )
+            raise BadInput(f"{place(bad)}: time {data['time'][bad].as_py()!r} is neither a number nor an ISO date")
     return Rows(
         users=data["user"],
         items=data["item"],

@@ -23,6 +23,4 @@ def read(path: Path) -> Rows:
 
 def titles(path: Path) -> dict[str, str]:
     """Video id to title; a title may hold commas that the publisher left unquoted."""
-    return {
-        cells[0]: ",".join(cells[1:]).strip() for _, cells in Table.open(path, ",").lines() if len(cells) > 1
-    }
+    return {cells[0]: ",".join(cells[1:]).strip() for _, cells in Table.open(path, ",").lines() if len(cells) > 1}

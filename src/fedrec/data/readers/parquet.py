@@ -49,9 +49,7 @@ def read(path: Path) -> Rows:
     if "time" in wanted:
         times, bad = _as_times(table["time"])
         if bad is not None:
-            raise BadInput(
-                f"{place(bad)}: time {table['time'][bad].as_py()!r} is neither a number nor a date"
-            )
+            raise BadInput(f"{place(bad)}: time {table['time'][bad].as_py()!r} is neither a number nor a date")
     return Rows(
         users=ids["user"],
         items=ids["item"],

@@ -46,9 +46,7 @@ def read(folder: Path) -> Rows:
     for what in ("times", "clients", "ratings"):
         if len({getattr(piece, what) is None for piece in rows}) > 1:
             lacking = next(files[part].name for part, piece in pieces if getattr(piece, what) is None)
-            raise BadInput(
-                f"{folder}: {lacking} has no {what[:-1]} column, the other parts have; give all or none"
-            )
+            raise BadInput(f"{folder}: {lacking} has no {what[:-1]} column, the other parts have; give all or none")
     first_row = np.concatenate([[0], np.cumsum([len(piece) for piece in rows])])
 
     def place(row: int) -> str:
@@ -56,9 +54,7 @@ def read(folder: Path) -> Rows:
         return rows[which].place(row - int(first_row[which]))
 
     def text(what: str) -> pa.ChunkedArray:
-        return pa.chunked_array(
-            [chunk for piece in rows for chunk in getattr(piece, what).chunks], pa.string()
-        )
+        return pa.chunked_array([chunk for piece in rows for chunk in getattr(piece, what).chunks], pa.string())
 
     whole = Rows(
         users=text("users"),

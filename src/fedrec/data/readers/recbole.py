@@ -17,9 +17,7 @@ def read(path: Path) -> Rows:
     table = Table.open(path, "\t", quoted=False)
     header = next(table.lines())[1]
     if not all(":" in cell for cell in header):
-        raise BadInput(
-            f"{path} line 1: a RecBole header names a type, as in 'user_id:token'; found {header[0]!r}"
-        )
+        raise BadInput(f"{path} line 1: a RecBole header names a type, as in 'user_id:token'; found {header[0]!r}")
     rows = delimited.from_table(table, columns.by_name(header, path), 1)
     beside = path.with_suffix(".item")
     return rows.with_titles(titles(beside) if beside.is_file() else None)

@@ -29,9 +29,7 @@ def read(path: Path) -> Rows:
         if not words:
             continue
         if len(words) < 2:
-            raise BadInput(
-                f"{path} line {line}: user {words[0]!r} has no items; expected 'user item item ...'"
-            )
+            raise BadInput(f"{path} line {line}: user {words[0]!r} has no items; expected 'user item item ...'")
         if words[0] in seen:
             raise BadInput(
                 f"{path} line {line}: user {words[0]!r} has a line already (line {seen[words[0]]}); "

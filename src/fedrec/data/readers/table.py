@@ -146,8 +146,7 @@ class Table:
                 if len(cells) != expected:
                     shown = self.delimiter.replace(_LONG, "::").join(cells)[:60]
                     return BadInput(
-                        f"{self.path} line {line}: {len(cells)} columns where {expected} are expected: "
-                        f"{shown!r}"
+                        f"{self.path} line {line}: {len(cells)} columns where {expected} are expected: {shown!r}"
                     )
         except BadInput as bad:
             return bad

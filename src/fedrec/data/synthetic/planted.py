@@ -82,9 +82,7 @@ def planted(
     items = at[answer.group_of_user[:, None], place]
     times = START + STEP * np.arange(per_user, dtype=np.int64)
     titles = np.empty(len(answer.group_of_item), dtype=object)
-    titles[:] = [
-        f"group {g} place {p}" for g, p in zip(answer.group_of_item, answer.place_of_item, strict=True)
-    ]
+    titles[:] = [f"group {g} place {p}" for g, p in zip(answer.group_of_item, answer.place_of_item, strict=True)]
     return Interactions(
         name="planted",
         users=np.repeat(np.arange(n_users, dtype=np.int32), per_user),
@@ -110,8 +108,7 @@ def planted_answer(
         )
     if not 0 <= missing <= items_per_group - 3:
         raise BadInput(
-            f"planted: missing must be 0 to {items_per_group - 3} with {items_per_group} items a group, "
-            f"not {missing}"
+            f"planted: missing must be 0 to {items_per_group - 3} with {items_per_group} items a group, not {missing}"
         )
     draw = keyed.numbers(seed, "planted")
     # shuffled, so that neither a user's nor an item's number gives its group away

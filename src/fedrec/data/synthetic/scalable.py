@@ -78,15 +78,12 @@ def _check(users: int, items: int, interactions: int, groups: int, exponent: flo
     most = items // 2
     if not users <= interactions <= users * most:
         raise BadInput(
-            f"scale: {interactions} interactions for {users} users and {items} items; use {users} "
-            f"to {users * most}"
+            f"scale: {interactions} interactions for {users} users and {items} items; use {users} to {users * most}"
         )
     return min(LEAST, interactions // users), most
 
 
-def _counts(
-    users: int, interactions: int, least: int, most: int, draw: np.random.Generator
-) -> NDArray[np.int64]:
+def _counts(users: int, interactions: int, least: int, most: int, draw: np.random.Generator) -> NDArray[np.int64]:
     """Interactions of each user: log-normal above ``least``, at most ``most``, of the right sum."""
     activity = draw.lognormal(0.0, 1.0, size=users)
     spare = interactions - users * least
