@@ -149,7 +149,7 @@ ROWS = {
 
 OTHERS = {
     "fedca-server": ["fedca_server.py", "--clients", "943", "--items", "1682"],
-    "fedca-server-1m": ["fedca_server.py", "--clients", "6040", "--items", "3706", "--mean", "166"],
+    "fedca-server-1m": ["fedca_server.py", "--clients", "6040", "--items", "3706", "--interactions", "166"],
 }
 
 

@@ -148,9 +148,12 @@ def compare(block: Block, settings: TrainingSettings, clients: int = 60, seed: i
     # every n-th client by size, so that the measured ones are like all of them
     by_size = np.argsort(block.sizes, kind="stable")
     some = by_size[:: max(1, block.n_clients // clients)]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the naive loop at its best: more threads only slow its small steps down
     began = time.perf_counter()
     naive_users, naive_tables = train_naively(block, samples, users, table, settings, keys, some)
     took = time.perf_counter() - began
+    torch.set_num_threads(threads)
     share = block.sizes[some].sum() / max(1, block.sizes.sum())
     mine = kept.rows.take(some).dense() + table
     apart_users, apart_items = np.abs(naive_users - kept.users[some]), np.abs(naive_tables - mine)

@@ -50,7 +50,7 @@ def width(settings: Any, block: Block, client: int) -> int:
 
 
 def start(world: World, block: Block, keys: Keys, settings: Any) -> OwnModel:
-    """Fresh models: the same item table for everybody, user vectors and networks of their own."""
+    """Fresh models: the same item table and network for everybody, user vectors of their own."""
     base = keyed.stream(keys.seed, keys.round, "items")
     rows = keyed.streams(base, np.arange(world.n_items, dtype=np.uint64))
     scale = settings.init_scale
@@ -64,7 +64,8 @@ def start(world: World, block: Block, keys: Keys, settings: Any) -> OwnModel:
             users[block.user_start[client] : block.user_start[client + 1], own:] = 0.0
     networks: dict[str, Array] = {}
     if settings.backbone == "mlp" or settings.mixed == "architectures":
-        networks = Perceptron(settings.dim).start(keys.clients(block, "networks"), settings.dim)
+        one = Perceptron(settings.dim).start(np.array([keyed.stream(keys.seed, "networks")], np.uint64), settings.dim)
+        networks = {name: np.repeat(values, block.n_clients, axis=0) for name, values in one.items()}
     return OwnModel(users, tables, networks)
 
 
