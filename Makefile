@@ -28,8 +28,8 @@ test: $(STAMP) lint types ## all that CI runs: style, types, every test (under 1
 test-fast: $(STAMP) ## the tests that take seconds
 	$(BIN)/python -m pytest tests/unit tests/cli -n 2 -m "not slow"
 
-test-all: $(STAMP) ## also the long ones: every method over Flower, every kill
-	FEDREC_TEST_ALL=1 $(BIN)/python -m pytest tests
+test-all: $(STAMP) ## also the long ones: every method over Flower
+	FEDREC_ALL_METHODS=1 $(BIN)/python -m pytest tests
 
 lint: $(STAMP) ## check style
 	$(BIN)/ruff check src tests benchmarks

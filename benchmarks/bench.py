@@ -52,9 +52,9 @@ def local_training() -> list[str]:
         f"{kind}, {block.n_clients} clients, d=16, 10 epochs, batch 256, Adam",
         f"naive loop (60 clients measured, scaled)   {found.naive:9.2f} s a round",
         f"fused kernel                               {found.kernel:9.3f} s, {found.speedup:.0f} times faster "
-        "(asked: 150)",
+        "(target: 150)",
         f"batched torch                              {found.torch:9.3f} s, {found.torch / found.kernel:.1f} times "
-        "the kernel (asked: at most 12)",
+        "the kernel (target: at most 12)",
         f"difference of results                      largest {found.difference:.1e}, mean {found.typical:.1e}",
     ]
 
@@ -64,7 +64,7 @@ def growth() -> list[str]:
     seconds = {name: _kernel_seconds(name) for name in MOVIELENS}
     ratio = seconds["ml-1m"] / seconds["ml-100k"]
     rows = [f"kernel, {name:<8} {value:9.3f} s a round" for name, value in seconds.items()]
-    return [*rows, f"ratio            {ratio:9.1f} (asked: at most 12; interactions grow 10.0 times)"]
+    return [*rows, f"ratio            {ratio:9.1f} (target: at most 12; interactions grow 10.0 times)"]
 
 
 def _kernel_seconds(name: str, repeats: int = 3) -> float:
@@ -92,12 +92,12 @@ def _kernel_seconds(name: str, repeats: int = 3) -> float:
 
 def many_clients() -> list[str]:
     """100,000 clients, 20,000 items, 720,000 interactions: a whole round of fedavg."""
-    return _big_round(100_000, 720_000, asked="asked: at most 20 s, 6 GiB")
+    return _big_round(100_000, 720_000, asked="target: at most 20 s, 6 GiB")
 
 
 def million_clients() -> list[str]:
     """A million clients, streamed: a whole round of fedavg."""
-    return _big_round(1_000_000, 7_200_000, asked="asked: it completes")
+    return _big_round(1_000_000, 7_200_000, asked="target: it completes")
 
 
 def _big_round(users: int, interactions: int, asked: str) -> list[str]:
@@ -153,7 +153,7 @@ OTHERS = {
 }
 
 
-def main(asked: list[str]) -> int:
+def main(target: list[str]) -> int:
     """Run rows in processes of their own and print what they say."""
     if "--list" in asked:
         print("\n".join([*ROWS, *OTHERS]))
