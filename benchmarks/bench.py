@@ -155,7 +155,7 @@ OTHERS = {
 }
 
 
-def main(target: list[str]) -> int:
+def main(asked: list[str]) -> int:
     """Run rows in processes of their own and print what they say."""
     if "--list" in asked:
         print("\n".join([*ROWS, *OTHERS]))
