@@ -6,5 +6,5 @@ if ! fedrec data get ml-100k; then
     echo "NOTICE: no source of MovieLens-100K answered; the made-up world 'demo' is compared instead." >&2
     data=demo
 fi
-exec fedrec compare ease gfcf fcf fedavg --data "$data" --rounds "$rounds" --evaluate-every 2 \
+exec fedrec compare ease gfcf fedspectral fedease fedmf fedavg fcf --data "$data" --rounds "$rounds" --evaluate-every 2 \
     --out "runs/demo-$data" "$@"
