@@ -19,8 +19,9 @@ LAYERS = [
     {"maths", "learn", "backbones", "privacy"},
     {"methods"},
     {"recipes", "runs", "simulate", "deploy", "report"},
-    {"running", "recommending"},
-    {"comparing", "cells", "reproducing", "analysing"},
+    {"running", "recommending", "jobs"},
+    {"cells"},
+    {"comparing", "reproducing", "analysing"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

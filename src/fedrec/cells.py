@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedrec import running
-from fedrec.comparing import Job, reason_of
 from fedrec.core.reference import Reference
 from fedrec.data.sources import SOURCES
+from fedrec.jobs import Job, reason_of
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RESULT, ROUNDS
 from fedrec.runs.settings import RunSettings

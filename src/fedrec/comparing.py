@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from fedrec import running
+from fedrec import cells, running
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance
+from fedrec.jobs import Job, folder_state, reason_of
+from fedrec.methods.registry import centralised, federated
 from fedrec.methods.registry import find as find_method
 from fedrec.report.columns import canary_metric, main_metric, shown
 from fedrec.report.comparison import CONTROLS, Comparison, Failure, compare_runs
 from fedrec.report.runs import load_run
 from fedrec.runs.atomic import replace_file, write_text
-from fedrec.runs.folder import RunFolder
-from fedrec.runs.settings import RunSettings
-
-HOW_ONLY = ("data_dir", "memory_mb", "checkpoint_seconds")
-"""Settings that say how a run is carried out and do not change its result."""
-
-State = Literal["new", "unfinished", "finished"]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of a comparison."""
-
-    settings: RunSettings
-    folder: Path
-    state: State
-
-    @property
-    def label(self) -> str:
-        return f"{self.settings.method} seed {self.settings.seed}"
 
 
 @dataclass(frozen=True)
@@ -51,8 +32,20 @@ class Jobs:
     out: Path
 
 
-OnJob = Callable[[Job, int, int], Any]
-"""Called before each run with its number and how many there are; gives what ``cli.progress.Watch`` is."""
+def plan_all(
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    data: Sequence[str],
+    given: Mapping[str, Any],
+    sets: Mapping[str, Any] | None = None,
+    out: Path | None = None,
+) -> list[Jobs]:
+    """The runs of a comparison on several data sets, each in a folder of its own below ``out``."""
+    out = out or Path("runs") / "leaderboard"
+    names = [default_folder(one, "").name.removeprefix("compare-").removesuffix("-") for one in data]
+    return [
+        plan(methods, seeds, {**given, "data": one}, sets, out / name) for one, name in zip(data, names, strict=True)
+    ]
 
 
 def plan(
@@ -71,7 +64,7 @@ def plan(
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
     if not seeds:
         raise BadInput("no seed is given; name at least one, for example --seeds 0,1,2")
-    names = list(dict.fromkeys([*methods, *CONTROLS]))
+    names = list(dict.fromkeys([*named(methods), *CONTROLS]))
     seeds = list(dict.fromkeys(seeds))
     folder = out or default_folder(str(given.get("data", "demo")), str(given.get("protocol", "strict")))
     if folder.exists() and not folder.is_dir():
@@ -85,6 +78,12 @@ def plan(
             path = folder / f"{name}-seed{seed}"
             jobs.append(Job(settings, path, folder_state(path, settings)))
     return Jobs(tuple(jobs), tuple(failures), folder)
+
+
+def named(words: Sequence[str]) -> list[str]:
+    """Names of methods, with ``all``, ``federated`` and ``centralised`` spelled out."""
+    groups = {"federated": federated, "centralised": centralised, "all": lambda: [*federated(), *centralised()]}
+    return [name for word in words for name in (groups[word]() if word in groups else [word])]
 
 
 def default_folder(data: str, protocol: str) -> Path:
@@ -139,49 +138,31 @@ def share_settings(
     return own
 
 
-def folder_state(path: Path, settings: RunSettings) -> State:
-    """Whether the folder is free, or holds this very run; anything else in it is bad input."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return "new"
-    advice = "choose another --out, or remove it"
-    try:
-        folder = RunFolder.open(path)
-        there = folder.settings()
-    except Exception:
-        raise BadInput(f"{path} is used for something else than a run; {advice}") from None
-    before, now = (s.model_dump(mode="json", exclude=set(HOW_ONLY)) for s in (there, settings))
-    flat = [{**{k: v for k, v in one.items() if k != "settings"}, **one["settings"]} for one in (before, now)]
-    changed = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
-    if changed:
-        first = f"{changed[0]} is {flat[0].get(changed[0])!r} there, {flat[1].get(changed[0])!r} now"
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise BadInput(f"{path} holds a run with other settings ({first}{more}); {advice}")
-    return "finished" if folder.finished else "unfinished"
-
-
-def carry_out(jobs: Jobs, on_job: OnJob | None = None) -> Comparison:
+def carry_out(
+    jobs: Jobs, *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
+) -> Comparison:
     """Run what is not there yet, resume what was cut off, read the rest. A failure costs one run only."""
-    known = exact_chance(jobs)  # first: data that cannot be had is bad input, not a failure of every method
-    failures = list(jobs.failures)
-    for number, job in enumerate(jobs.jobs, 1):
-        watch = on_job(job, number, len(jobs.jobs)) if on_job else None
-        if job.state == "finished":
-            continue
-        watching = (watch.round, watch.start) if watch is not None else (None, None)
-        try:
-            if job.state == "new":
-                running.execute(job.settings, job.folder, *watching)
-            else:
-                running.resume(job.folder, *watching)
-        except Exception as problem:
-            if os.environ.get("FEDREC_DEBUG"):
-                raise
-            failures.append(Failure(job.settings.method, job.settings.seed, reason_of(problem)))
-        finally:
-            if watch is not None:
-                watch.stop()
-    lost = {(failure.method, failure.seed) for failure in failures}
-    finished = [job.folder for job in jobs.jobs if (job.settings.method, job.settings.seed) not in lost]
+    return carry_out_all([jobs], parallel=parallel, memory_mb=memory_mb, watcher=watcher)[0]
+
+
+def carry_out_all(
+    plans: Sequence[Jobs], *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
+) -> list[Comparison]:
+    """The runs of several data sets as one heap of work: one seed of everything before the next."""
+    known = [exact_chance(jobs) for jobs in plans]  # first: missing data is bad input, not a failure of every method
+    heap = sorted((job for jobs in plans for job in jobs.jobs), key=lambda job: job.settings.seed)
+    reasons = cells.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
+    return [_compared(jobs, chances, reasons) for jobs, chances in zip(plans, known, strict=True)]
+
+
+def _compared(jobs: Jobs, known: Mapping[str, float], reasons: Mapping[Path, str]) -> Comparison:
+    lost = [
+        Failure(job.settings.method, job.settings.seed, reasons[job.folder])
+        for job in jobs.jobs
+        if job.folder in reasons
+    ]
+    failures = [*jobs.failures, *lost]
+    finished = [job.folder for job in jobs.jobs if job.folder not in reasons]
     if not finished:
         raise RuntimeError(f"every run failed; the first because of {failures[0].reason}")
     return compare_runs(map(load_run, finished), failures=failures, chance=known)
@@ -195,12 +176,15 @@ def exact_chance(jobs: Jobs) -> dict[str, float]:
     return {name: chance(task, "test", name) for name in names if not name.endswith("!")}
 
 
-def reason_of(problem: BaseException) -> str:
-    """One line on why a run failed."""
-    text = " ".join(str(problem).split())
-    if isinstance(problem, BadInput):
-        return text
-    return f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str = "") -> list[Path]:
+    """Write ``leaderboard.md``, ``.csv`` and ``.html``, and the report of each data set into its folder."""
+    from fedrec.report.leaderboard import Leaderboard, as_csv, leaderboard_page, markdown_page
+
+    board = Leaderboard(tuple(comparisons))
+    write_text(out / "leaderboard.md", markdown_page(board, command))
+    write_text(out / "leaderboard.csv", as_csv(board))
+    write_text(out / "leaderboard.html", leaderboard_page(board, command))
+    return [out / f"leaderboard.{end}" for end in ("md", "csv", "html")]
 
 
 def write_report(comparison: Comparison, out: Path, command: str = "") -> list[Path]:

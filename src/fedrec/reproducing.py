@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrec import cells, running
-from fedrec.comparing import Job, Jobs, exact_chance, folder_state, reason_of
+from fedrec.comparing import Jobs, exact_chance
 from fedrec.core.reference import Reference
 from fedrec.data.fetch import by_hand
 from fedrec.data.load import WORLDS, default_data_dir
 from fedrec.data.sources import SOURCES
 from fedrec.errors import BadInput
+from fedrec.jobs import Job, folder_state, reason_of
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
 from fedrec.recipes.published import Column, PublishedTable, TableRow, Value

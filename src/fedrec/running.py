@@ -203,7 +203,8 @@ def make_plan(prepared: Prepared) -> Plan:
         judged=prepared.task.protocol.judged,
         select_part=selection.part,
         select_metric=selection.metric,
-        patience=selection.patience,
+        patience=settings.patience or selection.patience,
+        settle=settings.settle,
         evaluate_every=settings.evaluate_every,
         keep_selected=settings.keep_selected,
     )

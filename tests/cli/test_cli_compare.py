@@ -14,6 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from fedrec import comparing, running
+from fedrec.cli.compare import data_names
 from fedrec.cli.main import app
 from fedrec.errors import BadInput
 
@@ -208,3 +209,47 @@ def test_start_up_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_several_data_sets_make_a_leaderboard(tmp_path: Path) -> None:
+    out, file = tmp_path / "board", tmp_path / "board.json"
+    (tmp_path / "own.csv").write_text(
+        "user,item\n" + "".join(f"u{u},i{(u * 7 + k * 3) % 40}\n" for u in range(30) for k in range(8))
+    )
+    data = f"demo,{tmp_path / 'own.csv'}"
+    words = ["fedavg", "ease", "--data", data, "--seeds", "0,1", *FAST, "--no-models", "--jobs", "2", "--out", out]
+    result = call(*words, "--json", file)
+    assert result.exit_code == 0, result.output
+    board = json.loads(file.read_text(encoding="utf-8"))
+    assert [one["data"]["name"] for one in board["comparisons"]] == ["demo", "own"]
+    rows = list(csv.DictReader((out / "leaderboard.csv").read_text(encoding="utf-8").splitlines()))
+    found = {(row["metric"], row["method"], row["data"]): float(row["mean"]) for row in rows}
+    for one in board["comparisons"]:
+        for row in one["rows"]:
+            assert found["HR@10/99", row["method"], one["data"]["name"]] == pytest.approx(row["mean"]["HR@10/99"])
+    assert not list(out.rglob("model.safetensors"))
+    assert "| fedavg |" in (out / "leaderboard.md").read_text(encoding="utf-8")
+    assert "<table" in (out / "leaderboard.html").read_text(encoding="utf-8")
+    assert (out / "demo" / "compare.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("word", "inside", "outside"), [("federated", "fedca", "ease"), ("centralised", "ease", "fedca")]
+)
+def test_a_group_stands_for_its_methods(word: str, inside: str, outside: str) -> None:
+    names = comparing.named([word, "fedavg"])
+    assert inside in names
+    assert outside not in names
+    assert set(comparing.named(["all"])) == set(comparing.named(["federated", "centralised"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("demo", ["demo"]),
+        ("ml-100k, demo,", ["ml-100k", "demo"]),
+        ("scale:users=9,items=8,demo", ["scale:users=9,items=8", "demo"]),
+    ],
+)
+def test_commas_separate_data_sets_and_not_the_settings_of_a_world(text: str, names: list[str]) -> None:
+    assert data_names(text) == names

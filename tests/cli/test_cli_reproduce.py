@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fedrec import cells, reproducing, running
-from fedrec.comparing import Job
+from fedrec.jobs import Job
 from fedrec.recipes import published
 from fedrec.recipes.published import PAPERS, Column, Paper, PublishedTable, TableRow, Value, find
 from fedrec.runs.settings import RunSettings

@@ -16,10 +16,18 @@ from fedrec.errors import BadInput
 def compare(
     context: typer.Context,
     methods: Annotated[
-        list[str] | None, typer.Argument(help="The methods (see `fedrec methods`).", metavar="METHOD...")
+        list[str] | None,
+        typer.Argument(
+            help="The methods (see `fedrec methods`); also: all, federated, centralised.", metavar="METHOD..."
+        ),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
-    data: o.Data = "demo",
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", help="Data set, file or folder; several, with commas, make a leaderboard.", metavar="NAME,..."
+        ),
+    ] = "demo",
     data_dir: o.DataDir = None,
     protocol: o.Protocol = "strict",
     rounds: o.Rounds = None,
@@ -40,11 +48,22 @@ def compare(
     min_interactions: o.MinInteractions = None,
     clients: o.Clients = None,
     evaluate_every: o.EvaluateEvery = 1,
+    patience: o.Patience = None,
     evaluate_users: o.EvaluateUsers = None,
     memory_mb: o.MemoryMb = 1024,
+    total_memory_mb: Annotated[
+        int | None,
+        typer.Option(
+            "--total-memory-mb", help="Memory for all runs together, with --jobs [four fifths of what is free]."
+        ),
+    ] = None,
     checkpoint_seconds: Annotated[
         float, typer.Option("--checkpoint-seconds", help="Least time between two checkpoints.")
     ] = 10.0,
+    models: Annotated[
+        bool, typer.Option("--models/--no-models", help="Keep the selected models, for `fedrec recommend`.")
+    ] = True,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")] = 1,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report [runs/compare-DATA-PROTOCOL].")
     ] = None,
@@ -56,14 +75,17 @@ def compare(
     Runs that are in the folder already are read, not run again; one that was cut off is continued.
     """
     from fedrec import comparing
+    from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
+    from fedrec.report.leaderboard import Leaderboard, board_json
     from fedrec.report.records import as_json
 
     check_json(json_file)
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
+    if jobs < 1:
+        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
     given = o.present(
-        data=data,
         data_dir=data_dir,
         protocol=protocol,
         rounds=rounds,
@@ -76,24 +98,52 @@ def compare(
         min_interactions=min_interactions,
         clients=clients,
         evaluate_every=evaluate_every,
+        patience=patience,
         evaluate_users=evaluate_users,
         memory_mb=memory_mb,
         checkpoint_seconds=checkpoint_seconds,
+        keep_selected=None if models else False,
     )
-    jobs = comparing.plan(methods, parse_seeds(seeds), given, o.parse_sets(sets), out)
+    names = data_names(data)
+    several = len(names) > 1
+    own, numbers = o.parse_sets(sets), parse_seeds(seeds)
+    if several:
+        plans = comparing.plan_all(methods, numbers, names, given, own, out)
+    else:
+        plans = [comparing.plan(methods, numbers, {**given, "data": names[0]}, own, out)]
+    watcher = Lines(quiet, jobs)
+    watcher.known([job for plan in plans for job in plan.jobs])
     try:
-        comparison = comparing.carry_out(jobs, _watcher(quiet))
+        comparisons = comparing.carry_out_all(plans, parallel=jobs, memory_mb=total_memory_mb, watcher=watcher)
     except KeyboardInterrupt:
         typer.echo("fedrec: runs so far are kept; the same command goes on from there", err=True)
         raise
     command = command_line(context)
-    print_comparison(comparison)
+    written = []
+    for plan, comparison in zip(plans, comparisons, strict=True):
+        if not several:
+            print_comparison(comparison)
+        written += comparing.write_report(comparison, plan.out, command)
+    if several:
+        board = Leaderboard(tuple(comparisons))
+        print_leaderboard(board)
+        written = comparing.write_leaderboard(comparisons, plans[0].out.parent, command)
     if json_file is not None:
-        write_json(json_file, as_json(comparison, command))
-    written = comparing.write_report(comparison, jobs.out, command)
+        write_json(json_file, board_json(board, command) if several else as_json(comparisons[0], command))
     typer.echo(f"report: {', '.join(map(str, written))}")
-    if comparison.failures:
+    if any(comparison.failures for comparison in comparisons):
         raise typer.Exit(1)
+
+
+def data_names(text: str) -> list[str]:
+    """``"ml-100k,demo"`` as a list; a world's own settings (``scale:users=9,items=8``) have commas too."""
+    names: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        if names and ":" in names[-1] and "=" in part and ":" not in part:
+            names[-1] += f",{part}"
+        elif part:
+            names.append(part)
+    return names or [text]
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -142,13 +192,18 @@ def print_comparison(comparison: Any) -> None:
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
-def _watcher(quiet: bool) -> Any:
-    from fedrec.cli.progress import Watch
+def print_leaderboard(board: Any) -> None:
+    """A table a metric, and how to read them."""
+    from rich.console import Console
+    from rich.text import Text
 
-    def on_job(job: Any, number: int, total: int) -> Watch:
-        label = f"[{number}/{total}] {job.label}"
-        if job.state == "finished" and not quiet:
-            typer.echo(f"{label}: read from {job.folder}", err=True)
-        return Watch(label, quiet)
+    from fedrec.report.leaderboard import reading, terminal_table
 
-    return on_job
+    console = Console(highlight=False)
+    for metric in board.metrics:
+        table = terminal_table(board, metric)
+        if not console.is_terminal:
+            console.width = console.measure(table, options=console.options.update(width=1000)).maximum
+        console.print(table)
+    for note in reading(board):
+        console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)

@@ -31,6 +31,10 @@ Clients = Annotated[
     int | None, typer.Option("--clients", help="Spread users over this many clients [one client a user].")
 ]
 EvaluateEvery = Annotated[int, typer.Option("--evaluate-every", help="Judge every so many rounds.")]
+Patience = Annotated[
+    int | None,
+    typer.Option("--patience", help="Stop after so many judged rounds without a better value [the protocol's rule]."),
+]
 EvaluateUsers = Annotated[int | None, typer.Option("--evaluate-users", help="Judge a keyed sample of users.")]
 MemoryMb = Annotated[int, typer.Option("--memory-mb", help="Working memory that blocks are sized for.")]
 

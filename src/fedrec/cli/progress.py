@@ -67,3 +67,48 @@ class Watch:
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+
+def span(seconds: float | None) -> str:
+    """``about 12 min``."""
+    if seconds is None:
+        return "time left not known yet"
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
+
+
+class Lines:
+    """Progress as lines: one when a run ends, and now and then what is under way."""
+
+    def __init__(self, quiet: bool, parallel: int) -> None:
+        self.quiet, self.parallel, self.last = quiet, parallel, time.monotonic()
+
+    def known(self, jobs: Any) -> None:
+        """Say which runs are there already."""
+        if not self.quiet:
+            for job in jobs:
+                if job.state == "finished":
+                    typer.echo(f"{_label(job)}: read from {job.folder}", err=True)
+
+    def begins(self, job: Any, number: int, total: int) -> Any:
+        if self.parallel > 1:
+            return None
+        return Watch(f"[{number}/{total}] {_label(job)}", self.quiet)
+
+    def ends(self, job: Any, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
+        if not self.quiet:
+            how = f"FAILED: {failure}" if failure else f"done in {seconds:.0f} s"
+            rest = span(left) if done < total else "all done"
+            typer.echo(f"[{done}/{total}] {_label(job)}: {how}; {rest}", err=True)
+
+    def ticks(self, running: Any, done: int, total: int, left: float | None) -> None:
+        if self.quiet or time.monotonic() - self.last < 30:
+            return
+        self.last = time.monotonic()
+        now = ", ".join(f"{_label(job)} round {rounds}/{job.settings.rounds}" for job, rounds in running)
+        typer.echo(f"  {now}; {span(left)}", err=True)
+
+
+def _label(job: Any) -> str:
+    return f"{job.label} on {job.settings.data}, {job.settings.protocol}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +48,7 @@ def reproduce(
     """
     from fedrec import reproducing
     from fedrec.cli.compare import command_line, parse_seeds
+    from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
     from fedrec.recipes import published
     from fedrec.report.reproduction_text import as_json
@@ -132,43 +132,3 @@ def print_reproduction(done: Any) -> None:
         console.print(Text(f"not run: {what}: {reason}", style="yellow"), soft_wrap=wide)
     for failure in done.failures:
         console.print(Text(f"failed: {failure}", style="red"), soft_wrap=wide)
-
-
-def span(seconds: float | None) -> str:
-    """``about 12 min``."""
-    if seconds is None:
-        return "time left not known yet"
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
-
-
-class Lines:
-    """Progress as lines: one when a run ends, and now and then what is under way."""
-
-    def __init__(self, quiet: bool, parallel: int) -> None:
-        self.quiet, self.parallel, self.last = quiet, parallel, time.monotonic()
-
-    def begins(self, job: Any, number: int, total: int) -> Any:
-        from fedrec.cli.progress import Watch
-
-        if self.parallel > 1:
-            return None
-        return Watch(f"[{number}/{total}] {_label(job)}", self.quiet)
-
-    def ends(self, job: Any, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
-        if not self.quiet:
-            how = f"FAILED: {failure}" if failure else f"done in {seconds:.0f} s"
-            rest = span(left) if done < total else "all done"
-            typer.echo(f"[{done}/{total}] {_label(job)}: {how}; {rest}", err=True)
-
-    def ticks(self, running: Any, done: int, total: int, left: float | None) -> None:
-        if self.quiet or time.monotonic() - self.last < 30:
-            return
-        self.last = time.monotonic()
-        now = ", ".join(f"{_label(job)} round {rounds}/{job.settings.rounds}" for job, rounds in running)
-        typer.echo(f"  {now}; {span(left)}", err=True)
-
-
-def _label(job: Any) -> str:
-    return f"{job.label} on {job.settings.data}, {job.settings.protocol}"

@@ -28,6 +28,11 @@ def run(
     min_interactions: o.MinInteractions = None,
     clients: o.Clients = None,
     evaluate_every: o.EvaluateEvery = 1,
+    patience: o.Patience = None,
+    settle: Annotated[
+        float | None,
+        typer.Option("--settle", help="Stop when the loss changes by less than this share [0: never]."),
+    ] = None,
     evaluate_users: o.EvaluateUsers = None,
     memory_mb: o.MemoryMb = 1024,
     checkpoint_seconds: Annotated[
@@ -73,6 +78,8 @@ def run(
                 min_interactions=min_interactions,
                 clients=clients,
                 evaluate_every=evaluate_every,
+                patience=patience,
+                settle=settle,
                 evaluate_users=evaluate_users,
                 memory_mb=memory_mb,
                 checkpoint_seconds=checkpoint_seconds,

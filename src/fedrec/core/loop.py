@@ -16,6 +16,8 @@ from fedrec.data.ragged import Int64
 from fedrec.evaluation.sums import MetricSums
 
 PerUser = dict[str, NDArray[np.float64]]
+SETTLE_FROM = 3
+"""The first round after which a run may be called settled: the first losses say little."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Plan:
     select_metric: str
     patience: int | None = None
     """Stop after this many judged rounds without a better value."""
+    settle: float = 0.0
+    """Stop when the loss changes by less than this share from one round to the next, from the third round on."""
     evaluate_every: int = 1
     keep_selected: bool = True
     """Whether to keep the selected round's state, for recommendations (a copy of all state)."""
@@ -172,4 +176,9 @@ def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, j
 
 
 def _exhausted(plan: Plan, progress: Progress) -> bool:
-    return plan.patience is not None and progress.judged_since_best >= plan.patience
+    if plan.patience is not None and progress.judged_since_best >= plan.patience:
+        return True
+    if not plan.settle or len(progress.records) < SETTLE_FROM:
+        return False
+    before, now = (record.loss for record in progress.records[-2:])
+    return abs(now - before) < plan.settle * abs(now)

@@ -123,7 +123,8 @@ def plan_of(settings: RunSettings) -> Plan:
         judged=protocol.judged,
         select_part=protocol.selection.part,
         select_metric=protocol.selection.metric,
-        patience=protocol.selection.patience,
+        patience=settings.patience or protocol.selection.patience,
+        settle=settings.settle,
         evaluate_every=settings.evaluate_every,
         keep_selected=settings.keep_selected,
     )

@@ -85,5 +85,10 @@ def find(name: str) -> Kind:
 
 
 def federated() -> list[str]:
-    """Names of the federated methods, for tests that every method inherits."""
+    """Names of the federated methods."""
     return [name for name in names() if issubclass(find(name), Method)]
+
+
+def centralised() -> list[str]:
+    """Names of the centralised references."""
+    return [name for name in names() if issubclass(find(name), Reference)]

@@ -96,14 +96,15 @@ def results_table(comparison: Comparison) -> str:
 def _cells(row: Row, comparison: Comparison, failed: bool) -> list[Td]:
     tag = f' <span class="tag">{HEADINGS[row.group].removesuffix("s")}</span>' if row.group != "federated" else ""
     found = [Td(escape(name_text(row, comparison)) + tag)]
-    found += [_value(row.cells.get(name)) for name in comparison.columns]
+    found += [value_cell(row.cells.get(name)) for name in comparison.columns]
     found.append(Td(seconds_text(row), row.seconds if row.runs else None))
     upload = upload_text(row)
     found.append(Td(upload, None if upload == "-" else row.bytes("upload")))
     return found + [Td(escape(failure_text(row.failures)), cls="note")] * failed
 
 
-def _value(cell: Cell | None) -> Td:
+def value_cell(cell: Cell | None) -> Td:
+    """Mean, mark and spread of one method on one metric."""
     if cell is None or math.isnan(cell.summary.mean):
         return Td("-")
     mean = f"{cell.summary.mean:.4f}"

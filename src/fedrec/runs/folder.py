@@ -4,7 +4,7 @@ settings.yaml            all that defines the run
 rounds.jsonl             one line a round: loss, metrics, seconds, bytes
 checkpoint.safetensors   where it stands, while it runs
 model.safetensors        state of the selected round, for recommendations
-users.parquet            test metrics of every user at the selected round
+users.parquet            test metrics of every user at the selected round (users.csv where pyarrow is missing)
 result.json              the object that --json writes; its presence means the run is finished
 """
 
@@ -14,6 +14,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from fedrec.errors import BadInput
 from fedrec.runs.atomic import clear_leftovers, replace_file, write_text
 from fedrec.runs.settings import RunSettings
 
-CHECKPOINT, MODEL, ROUNDS, RESULT, SETTINGS, USERS = (
+CHECKPOINT, MODEL, ROUNDS, RESULT, SETTINGS, USERS, USERS_PLAIN = (
     "checkpoint.safetensors",
     "model.safetensors",
     "rounds.jsonl",
     "result.json",
     "settings.yaml",
     "users.parquet",
+    "users.csv",
 )
 
 
@@ -143,7 +145,10 @@ class RunFolder:
             import pandas as pd
 
             table = pd.DataFrame({"user": np.asarray(user_ids, dtype=str), **per_user})
-            replace_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
+            if find_spec("pyarrow"):
+                replace_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
+            else:  # a machine that only trains
+                replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
         write_text(self.path / RESULT, json.dumps(result, indent=2) + "\n")
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
@@ -157,8 +162,10 @@ class RunFolder:
         """Test metrics of every user at the selected round, as a table; None where they were not kept."""
         import pandas as pd
 
-        path = self.path / USERS
-        return pd.read_parquet(path) if path.is_file() else None
+        if (self.path / USERS).is_file():
+            return pd.read_parquet(self.path / USERS)
+        plain = self.path / USERS_PLAIN
+        return pd.read_csv(plain, dtype={"user": str}) if plain.is_file() else None
 
     def _save(self, name: str, content: Any, about: dict[str, Any]) -> None:
         from safetensors.numpy import save_file

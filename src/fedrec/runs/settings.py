@@ -28,6 +28,12 @@ class RunSettings(Settings):
     runtime: Literal["simulate", "flower"] = Field("simulate", description="in process, or over Flower")
     nodes: int = Field(2, ge=1, description="SuperNodes that `--runtime flower` starts")
     evaluate_every: int = Field(1, ge=1, description="judge every so many rounds")
+    patience: int | None = Field(
+        None, ge=1, description="stop after so many judged rounds without a better value [the protocol's own rule]"
+    )
+    settle: float = Field(
+        0.0, ge=0, lt=1, description="stop when the loss changes by less than this share of it from round to round"
+    )
     evaluate_users: int | None = Field(None, ge=1, description="judge a keyed sample of users only")
     memory_mb: int = Field(1024, ge=16, description="working memory that blocks are sized for")
     checkpoint_seconds: float = Field(10.0, ge=0, description="least time between two checkpoints")
