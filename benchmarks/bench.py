@@ -151,6 +151,7 @@ OTHERS = {
     "fedca-server": ["fedca_server.py", "--clients", "943", "--items", "1682"],
     "feddae": ["feddae.py", "--users", "943", "--loop-clients", "8"],
     "fedcia": ["fedcia.py"],
+    "two-views": ["two_views.py"],
     "fedca-server-1m": ["fedca_server.py", "--clients", "6040", "--items", "3706", "--interactions", "166"],
 }
 

@@ -11,11 +11,12 @@ row of both tables, so gradients are dense. Two engines do the same steps of pla
   the reference that the other is tested against.
 
 Clients are taken in chunks, those with most samples first; all clients of a chunk make their k-th step
-together, and those still at work are a prefix. On the CPU each thread takes chunks that fit its cache.
+together, and those still at work are a prefix. On the CPU each thread takes chunks of its own.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,15 +30,16 @@ from torch import Tensor
 from fedrec.backbones.base import Backbone
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32
-from fedrec.data.ragged import Int64, offsets, segments
+from fedrec.data.ragged import Int64, consecutive, offsets, segments
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.random_torch import from_words, orders
-from fedrec.learn.samples import Samples
+from fedrec.learn.samples import Samples, has_numba
+from fedrec.learn.two_tables_scratch import Scratch
 from fedrec.learn.workers import thread_count
 
-CPU_NUMBERS = 1 << 18
-"""Numbers in one table of a chunk on the CPU: the two tables and two temporaries stay in a core's cache."""
+CPU_NUMBERS = 1 << 20
+"""Numbers in one table of a chunk on the CPU: enough clients that calls cost little beside their arithmetic."""
 DEVICE_NUMBERS = 1 << 30
 """The same on another device, where only its memory limits."""
 
@@ -98,6 +100,10 @@ class State:
     private: Tensor  # [clients, m, d]
     users: Tensor  # [users, d]
     networks: dict[str, Tensor]  # [clients, ...], the bias [users]
+    client_of_user: Tensor  # int64 [users]
+    scratch: Scratch
+    in_place: bool = False
+    """Whether rows are worked on where they lie (numba, on the CPU)."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,8 @@ class _Job:
     keys: U64
     device: str
     closed: bool
+    in_place: bool
+    local: threading.local
     users_out: Float32
     shared_out: Float32
     networks_out: dict[str, Float32] = field(default_factory=dict)
@@ -183,7 +191,8 @@ def train_two_tables(
 
     ``shared`` ``[m, d]`` is what all downloaded; ``private`` ``[clients, m, d]`` is written in place.
     ``networks``: ``bias`` ``[users]`` for the affine scorer, layers of the backbone and of the transfer
-    generator once for all clients. ``keys`` ``[clients]`` order the mini-batches.
+    generator once for all clients. ``keys`` ``[clients]`` order the mini-batches. ``engine``: ``torch`` for torch's
+    own gradients; ``closed`` for those written out, in torch alone; ``auto`` for the fastest that fits.
     """
     if private.shape != (block.n_clients, *shared.shape):
         raise BadInput(f"private tables have shape {private.shape}; give {(block.n_clients, *shared.shape)}")
@@ -194,23 +203,31 @@ def train_two_tables(
     job = _Job(
         block, host, host.rows_ids[host.rows_start[owner] + host.row].astype(np.int64), np.diff(host.start),
         users, shared, private, networks, backbone, objective, keys, device,
-        closed=engine == "auto" and closed_form_fits(objective, backbone),
+        closed=engine != "torch" and closed_form_fits(objective, backbone),
+        in_place=engine == "auto" and device == "cpu" and has_numba(),
+        local=threading.local(),
         users_out=np.array(users, np.float32),
-        shared_out=np.zeros((block.n_clients, *shared.shape), np.float32),
+        shared_out=_room((block.n_clients, *shared.shape), device),
         networks_out={
-            name: np.zeros(array.shape if name == "bias" else (block.n_clients, *array.shape), np.float32)
+            name: _room(array.shape if name == "bias" else (block.n_clients, *array.shape), device)
             for name, array in networks.items()
         },
         loss=np.zeros(block.n_clients),
     )  # fmt: skip
+    idle = np.flatnonzero(job.counts == 0)  # what trained is overwritten, so only these are cleared
+    job.shared_out[idle] = 0
+    for name, out in job.networks_out.items():
+        out[segments(block.user_start, idle) if name == "bias" else idle] = 0
     limit = max(1, (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, shared.size))
     chunks = list(_chunks(job.counts, limit))
     if device == "cpu":
         before = torch.get_num_threads()
-        with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
-                done.result()
-        torch.set_num_threads(before)
+        try:
+            with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
+                    done.result()
+        finally:
+            torch.set_num_threads(before)
     else:
         for clients in chunks:
             _train_chunk(job, clients)
@@ -239,16 +256,26 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
     def there(array: Array) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
+    scratch: Scratch | None = getattr(job.local, "scratch", None)
+    if scratch is None:
+        scratch = job.local.scratch = Scratch(device)
+
+    def copies(name: str, array: Array) -> Tensor:
+        return scratch.take(name, len(clients), *array.shape).copy_(there(array))
+
     n_items = len(job.shared)
     state = State(
-        shared=there(job.shared).repeat(len(clients), 1, 1),
-        private=_own_tables(job.private, clients, device),
+        shared=copies("C", job.shared),
+        private=_own_tables(job.private, clients, scratch),
         users=there(job.users[users].astype(np.float32)).clone(),
         networks={
-            name: there(array[users]) if name == "bias" else there(array).repeat(len(clients), *[1] * array.ndim)
+            name: there(array[users]).clone() if name == "bias" else copies(name, array)
             for name, array in job.networks.items()
         },
-    )  # fmt: skip
+        client_of_user=there(np.repeat(np.arange(len(clients)), np.diff(users_at))),
+        scratch=scratch,
+        in_place=job.in_place,
+    )
     positives = _positives(block, clients, n_items, device)
     order = _Order.build(job, clients, counts, users, users_at)
     step = closed_step if job.closed else autograd_step
@@ -260,23 +287,61 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         last = torch.from_numpy(k // batches[:active] == epochs - 1).to(device)
         losses[:active] += (each * now.inside).sum(1) * last
 
-    job.shared_out[clients] = state.shared.sub_(there(job.shared)).cpu().numpy()
+    _put_changes(job.shared_out, clients, state.shared, there(job.shared))
     if device != "cpu" or len(clients) > 1:  # one client's table was trained in its place
-        job.private[clients] = state.private.cpu().numpy()
+        _put(job.private, clients, state.private)
     job.users_out[users] = state.users.cpu().numpy()
     job.loss[clients] = losses.double().cpu().numpy() / counts
     for name, value in state.networks.items():
         if name == "bias":
             job.networks_out[name][users] = value.cpu().numpy() - job.networks[name][users]
         else:
-            job.networks_out[name][clients] = value.sub_(there(job.networks[name])).cpu().numpy()
+            _put_changes(job.networks_out[name], clients, value, there(job.networks[name]))
 
 
-def _own_tables(private: Float32, clients: Int64, device: str) -> Tensor:
+def _room(shape: tuple[int, ...], device: str) -> Float32:
+    """An array to be filled; page-locked where it is filled from another device, which copies it much faster."""
+    if device.startswith("cuda"):
+        return np.asarray(torch.empty(shape, pin_memory=True).numpy())
+    return np.empty(shape, np.float32)
+
+
+def _own_tables(private: Float32, clients: Int64, scratch: Scratch) -> Tensor:
     """Private tables of a chunk; a view of the one client's where that is all there is."""
+    tables, device = torch.from_numpy(np.asarray(private)), scratch.device
     if len(clients) == 1 and device == "cpu":
-        return torch.from_numpy(np.asarray(private[clients[0] : clients[0] + 1]))
-    return torch.from_numpy(np.asarray(private[clients])).to(device)
+        return tables[clients[0] : clients[0] + 1]
+    out = scratch.take("V", len(clients), *private.shape[1:])
+    order = np.argsort(clients)
+    if device != "cpu" and consecutive(clients[order]):  # one copy to the device, put in order there
+        first = int(clients.min())
+        there = tables[first : first + len(clients)].to(device)
+        return torch.index_select(there, 0, torch.from_numpy(clients - first).to(device), out=out)
+    for position, client in enumerate(clients):
+        out[position].copy_(tables[client])
+    return out
+
+
+def _put(into: Float32, clients: Int64, values: Tensor) -> None:
+    """``into[clients] = values`` from any device, without a copy in between where they are a run."""
+    target = torch.from_numpy(np.asarray(into))
+    order = np.argsort(clients)
+    if values.device.type != "cpu" and consecutive(clients[order]):
+        first = int(clients[order[0]])
+        target[first : first + len(clients)].copy_(values.index_select(0, torch.from_numpy(order).to(values.device)))
+        return
+    for position, client in enumerate(clients):
+        target[client].copy_(values[position])
+
+
+def _put_changes(into: Float32, clients: Int64, values: Tensor, before: Tensor) -> None:
+    """``into[clients] = values - before``; ``values`` may be spoilt."""
+    if values.device.type != "cpu":
+        _put(into, clients, values.sub_(before))
+        return
+    target = torch.from_numpy(into)
+    for position, client in enumerate(clients):
+        torch.sub(values[position], before, out=target[client])
 
 
 def _positives(block: Block, clients: Int64, n_items: int, device: str) -> Positives:

@@ -100,10 +100,11 @@ def _orthogonal_weight(
     shared: Tensor, private: Tensor, matrix: Tensor | None, read: list[Tensor], chosen: Objective
 ) -> Tensor:
     cross = torch.bmm(shared.transpose(1, 2), private)
+    sizes = torch.linalg.vector_norm(private, dim=(1, 2)), torch.linalg.vector_norm(shared, dim=(1, 2))
     if matrix is None:
-        return orthogonal_weight(shared, private, torch.zeros_like(cross), cross, None, chosen)
+        return orthogonal_weight(sizes, torch.zeros_like(cross), cross, None, chosen)
     gain = generator_gain(read) if read else torch.ones_like(matrix[:, 0, 0])
-    return orthogonal_weight(shared, private, matrix, cross, gain, chosen)
+    return orthogonal_weight(sizes, matrix, cross, gain, chosen)
 
 
 def backbone_names(leaves: dict[str, Tensor]) -> list[str]:

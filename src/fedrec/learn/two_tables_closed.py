@@ -18,6 +18,7 @@ from torch.nn import functional
 from fedrec.backbones.base import Backbone
 from fedrec.learn.transfer import MATRIX, descend_generator, generate
 from fedrec.learn.two_tables import Batch, Objective, Positives, State
+from fedrec.learn.two_tables_samples import CopiedRows, Rows, RowsInPlace
 
 EPS = 1e-8
 
@@ -40,22 +41,22 @@ def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Te
 
 
 def orthogonal_weight(
-    shared: Tensor, private: Tensor, matrix: Tensor, cross: Tensor, gain: Tensor | None, chosen: Objective
+    sizes: tuple[Tensor, Tensor], matrix: Tensor, cross: Tensor, gain: Tensor | None, chosen: Objective
 ) -> Tensor:
     """``[clients]`` the weight of L_o in this step: beta_o, or less where a full step would overshoot.
 
     A step on V is ``V - rate beta 2/d C^E C^E^T V``: it contracts only while ``rate beta 2/d |C^E|^2 <= 1``; likewise
     for C, and for W with ``K K^T`` in that place. L_o sums over all items, so large clients would diverge at rates
-    that suit small ones. ``cross`` is K; ``gain`` ``[clients]`` how far a step of the generator moves W for a unit
-    gradient (about ``1 + `` the squared lengths of what its layers read), None where W is fixed.
+    that suit small ones. ``sizes`` are |V| and |C| ``[clients]``; ``cross`` is K; ``gain`` ``[clients]`` how far a
+    step of the generator moves W for a unit gradient (about ``1 + `` the squared lengths of what its layers read),
+    None where W is fixed.
     """
     turn = matrix.square().sum((1, 2)) if gain is not None else torch.ones_like(matrix[:, 0, 0])
-    lengths = torch.linalg.vector_norm(private, dim=(1, 2)), torch.linalg.vector_norm(shared, dim=(1, 2))
-    size = torch.maximum(*lengths) ** 2 * turn  # |C W^T| <= |C| |W|
+    size = torch.maximum(*sizes) ** 2 * turn  # |C W^T| <= |C| |W|
     curvature = chosen.lr_items * size
     if gain is not None:
         curvature = torch.maximum(curvature, chosen.lr_transfer * gain * cross.square().sum((1, 2)))
-    return (shared.shape[2] / (2 * curvature).clamp(min=EPS)).clamp(max=chosen.beta_o)
+    return (cross.shape[2] / (2 * curvature).clamp(min=EPS)).clamp(max=chosen.beta_o)
 
 
 def generator_gain(read: list[Tensor]) -> Tensor:
@@ -68,15 +69,17 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     own_rate = rate * chosen.private_rate
     shared, private = state.shared[:active], state.private[:active]  # [active, m, d]
     n_items, dim = shared.shape[1:]
-    flat_shared, flat_private = shared.view(-1, dim), private.view(-1, dim)
-    shape = (*batch.rows.shape, dim)
+    rows: Rows = (RowsInPlace if state.in_place else CopiedRows)(state, batch)
+
+    def spare(name: str = "spare") -> Tensor:  # [active, m, d] for a temporary
+        return state.scratch.take(name, active, n_items, dim)
 
     # the transfer matrix (Eq. 9-10)
     read: list[Tensor] = []
     prototypes = chosen.transfer == "ace" or bool(chosen.beta_a)
     to_shared = to_private = None  # gradients of the prototypes [active, 1, d]
     if prototypes:
-        global_view, personal_view = positives.mean(shared, active), positives.mean(private, active)
+        global_view, personal_view = rows.mean(shared, positives, "p^G"), rows.mean(private, positives, "p^P")
     if chosen.transfer == "ace":
         own = {name: value[:active] for name, value in state.networks.items() if name.startswith("transfer_")}
         matrix, read = generate(torch.cat([global_view, personal_view], 2), own)
@@ -87,31 +90,23 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     plain = chosen.transfer == "none"
 
     # recommendation (Eq. 7, 11-13) on the rows of the mini-batch
-    people = state.users.index_select(0, batch.owner.view(-1)).view(shape)
-    seen_shared = flat_shared.index_select(0, batch.flat).view(shape)
-    seen_private = flat_private.index_select(0, batch.flat).view(shape)
-    turned = people if plain else torch.bmm(people, matrix)  # W^T u
-    logit = (turned * seen_shared).sum(-1) + (people * seen_private).sum(-1)
-    if affine:
-        logit = logit + state.networks["bias"].index_select(0, batch.owner.view(-1)).view(batch.rows.shape)
-    each = functional.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
-    slope = ((logit.sigmoid() - batch.label) * batch.weight).unsqueeze(-1)
-    fused = seen_private + (seen_shared if plain else torch.bmm(seen_shared, matrix.transpose(1, 2)))
-    to_users = (slope * fused).view(-1, dim)
-    to_matrix = None if plain else torch.bmm((slope * people).transpose(1, 2), seen_shared)
+    found = rows.slopes(None if plain else matrix, affine)
+    to_matrix = found.to_matrix
 
     # whole tables: what is added to each, worked out before either changes
     add_shared, back = None, None  # [active, m, d], [active, d, d]
     scale_private = None  # [active, m, 1]
     if chosen.beta_a:
         gram = torch.bmm(matrix.transpose(1, 2), matrix)
-        turned_shared = torch.bmm(shared, gram)  # C G
+        turned_shared = torch.bmm(shared, gram, out=spare("C G"))
         floor = chosen.norm_floor  # a shorter vector counts as this long: its length has no gradient then
-        lengths = torch.linalg.vecdot(turned_shared, shared).clamp_(min=floor**2).sqrt_()  # |c^E_j|
+        lengths = torch.mul(turned_shared, shared, out=spare()).sum(2).clamp_(min=floor**2).sqrt_()  # |c^E_j|
         target = torch.bmm(global_view, gram)  # [active, 1, d] G p^G
         reach = (target * global_view).sum(2).clamp_(min=floor**2).sqrt_()  # [active, 1] |p^E|
         enhanced = torch.bmm(shared, target.transpose(1, 2))[:, :, 0] / (lengths * reach)
-        own_lengths = private.norm(dim=2).clamp_(min=floor)
+        own_lengths = torch.linalg.vector_norm(private, dim=2)
+        size_private = torch.linalg.vector_norm(own_lengths, dim=1)
+        own_lengths.clamp_(min=floor)
         own_reach = personal_view.norm(dim=2).clamp_(min=floor)
         personal = torch.bmm(private, personal_view.transpose(1, 2))[:, :, 0] / (own_lengths * own_reach)
         at_private, at_shared = ranking_slopes(personal, enhanced, chosen.length_scale)
@@ -129,7 +124,7 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
         carried = torch.bmm(out, shared)  # [active, 1, d]
         to_shared = torch.bmm(carried, gram) - pull * target
         if to_matrix is not None:
-            weighed = torch.bmm((bend * shared).transpose(1, 2), shared)  # C^T diag(.) C
+            weighed = torch.bmm(torch.mul(bend, shared, out=spare()).transpose(1, 2), shared)  # C^T diag(.) C
             both = torch.bmm(carried.transpose(1, 2), global_view)
             square = torch.bmm(global_view.transpose(1, 2), global_view)
             to_gram = both + both.transpose(1, 2) - weighed - pull * square
@@ -140,10 +135,14 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
         cross = torch.bmm(shared.transpose(1, 2), private)  # K
         mapped = torch.bmm(matrix, cross)
         gain = None if plain else generator_gain(read) if read else torch.ones_like(matrix[:, 0, 0])
-        weight = orthogonal_weight(shared, private, matrix, cross, gain, chosen)[:, None, None] * (2 / dim)
+        sizes = (
+            size_private if chosen.beta_a else torch.linalg.vector_norm(private, dim=(1, 2)),
+            torch.linalg.vector_norm(shared, dim=(1, 2)),
+        )
+        weight = orthogonal_weight(sizes, matrix, cross, gain, chosen)[:, None, None] * (2 / dim)
         back = weight * torch.bmm(matrix.transpose(1, 2), mapped)  # 2/d G K
         if add_shared is None:
-            add_shared = torch.bmm(private, back.transpose(1, 2))
+            add_shared = torch.bmm(private, back.transpose(1, 2), out=spare())
         else:
             add_shared.baddbmm_(private, back.transpose(1, 2))
         if to_matrix is not None:
@@ -151,9 +150,11 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     apart = None
     if chosen.lambda_ or chosen.mu:
         size = float(n_items * dim)
-        apart = (private - shared).mul_(2 * chosen.lambda_ / size) if chosen.lambda_ else None
+        if chosen.lambda_:
+            apart = torch.sub(private, shared, out=spare("V - C"))
+            apart.mul_(2 * chosen.lambda_ / size)
         if chosen.mu:
-            signs = shared.sign().mul_(chosen.mu / size)
+            signs = torch.sign(shared, out=spare("sign C")).mul_(chosen.mu / size)
             add_shared = signs if add_shared is None else add_shared.add_(signs)
 
     # what made W makes its step, and gives the prototypes their gradient
@@ -177,13 +178,9 @@ def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, a
     if chosen.beta_a:
         private.baddbmm_(towards_private[0].transpose(1, 2), towards_private[1], alpha=-own_rate)
         shared.baddbmm_(towards_shared[0].transpose(1, 2), towards_shared[1], alpha=-rate)
-    flat_private.index_add_(0, batch.flat, (slope * people).view(-1, dim), alpha=-own_rate)
-    flat_shared.index_add_(0, batch.flat, (slope * turned).view(-1, dim), alpha=-rate)
+    rows.descend(found, rate, own_rate)
     if to_shared is not None and to_private is not None:
-        where = positives.flat[:active].reshape(-1)
-        flat_shared.index_add_(0, where, positives.spread(to_shared, active), alpha=-rate)
-        flat_private.index_add_(0, where, positives.spread(to_private, active), alpha=-own_rate)
-    state.users.index_add_(0, batch.owner.view(-1), to_users, alpha=-chosen.lr)
-    if affine:
-        state.networks["bias"].index_add_(0, batch.owner.view(-1), slope.view(-1), alpha=-chosen.lr)
-    return each
+        rows.spread(shared, positives, to_shared, rate)
+        rows.spread(private, positives, to_private, own_rate)
+    rows.descend_users(found, chosen.lr, affine)
+    return found.each

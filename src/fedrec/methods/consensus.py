@@ -13,6 +13,7 @@ The losses and their gradients are in :mod:`fedrec.learn.two_tables`; here are s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -30,12 +31,17 @@ from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
+from fedrec.learn.workers import thread_count
 from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
 
 if TYPE_CHECKING:
     from fedrec.learn.two_tables import Objective
 
 MATRIX = "transfer_matrix"
+FEW = 32
+"""Clients whose generators are put together at a time."""
+SUM_LEAST = 1 << 14
+"""Numbers of a table that are worth a thread of their own."""
 
 
 class TwoViewSettings(TrainingSettings):
@@ -106,7 +112,8 @@ class LocalViews(messages.Download):
 
     items: Float32 = shared()  # [n_items, d]
     changes: Rows | None = per_client()
-    networks: dict[str, Array] = per_client()  # [clients, ...]
+    networks: dict[str, Array] = shared()
+    network_changes: dict[str, Array] = per_client()  # [clients, ...]
 
 
 class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
@@ -195,8 +202,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         )  # fmt: skip
         bias = private.bias + trained.networks.pop("bias") if affine else private.bias
         rows = whole_tables(trained.shared)
-        networks = {name: download.networks[name][None] + change for name, change in trained.networks.items()}
-        local = LocalViews(download.items, rows, networks)
+        local = LocalViews(download.items, rows, download.networks, trained.networks)
         kept = TwoViewPrivate(trained.users, bias, private.tables)
         return Update(kept, ItemUpload(rows, trained.networks), trained.loss, local)
 
@@ -207,9 +213,9 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         count = 0
         for reply in replies:
             changes = reply.upload.rows
-            items += changes.values.reshape(changes.n_clients, *items.shape).sum(0, dtype=np.float64)
+            add_clients(items, changes.values.reshape(changes.n_clients, *items.shape))
             for name, change in reply.upload.networks.items():
-                networks[name] += change.sum(0, dtype=np.float64)
+                add_clients(networks[name], change)
             count += len(reply.clients)
         if not count:
             return server
@@ -232,8 +238,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             if matrices is not None:  # u . (W c) = (W^T u) . c
                 turned = np.einsum("ud,udk->uk", private.users, matrices[owners]).astype(np.float32)
             scores = enlarged(download.items, changes, turned, owners)
-            for user, client in enumerate(owners):
-                scores[user] += private.tables[client] @ private.users[user]
+            add_products(scores, private.tables, private.users, owners)
             scores += private.bias[:, None]
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
@@ -242,8 +247,9 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         if self.settings.transfer == "none":
             return None
         networks, clients = download.networks, block.n_clients
+        own: dict[str, Array] = getattr(download, "network_changes", {})
         if self.settings.transfer != "ace":
-            matrix = networks[MATRIX]
+            matrix = networks[MATRIX] + own[MATRIX] if MATRIX in own else networks[MATRIX]
             return np.asarray(np.broadcast_to(matrix, (clients, *matrix.shape[-2:])))
         import torch
 
@@ -255,11 +261,17 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             prototypes(block, None, private.tables),
         ]
         inputs = torch.from_numpy(np.concatenate(views, 1)[:, None])
-        layers = {
-            n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in networks.items() if n.startswith("transfer_")
-        }
-        with torch.no_grad():
-            return np.asarray(generate(inputs, layers)[0].numpy())
+        names = [name for name in networks if name.startswith("transfer_")]
+        found = np.empty((clients, self.settings.dim, self.settings.dim), np.float32)
+        with torch.no_grad():  # few clients at a time: a generator is larger than a table
+            for few in range(0, clients, FEW):
+                part = slice(few, few + FEW)
+                layers = {n: torch.from_numpy(networks[n]) for n in names}
+                layers = {
+                    n: layer + torch.from_numpy(own[n][part]) if n in own else layer for n, layer in layers.items()
+                }
+                found[part] = generate(inputs[part], layers)[0].numpy()
+        return found
 
     def _fused_scores(
         self,
@@ -272,11 +284,11 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         """Scores through each client's fused table, for scorers that are not linear in the item."""
         result = np.empty((block.n_users, block.n_items), np.float32)
         layers = {name: array for name, array in download.networks.items() if not name.startswith("transfer_")}
-        stacked = changes is not None
+        moved: dict[str, Array] = getattr(download, "network_changes", {})
         for client in range(block.n_clients):
             fused = self.fused(private, download, changes, matrices, client)
             own = slice(block.user_start[client], block.user_start[client + 1])
-            mine = {name: array[client] if stacked else array for name, array in layers.items()}
+            mine = {name: array + moved[name][client] if name in moved else array for name, array in layers.items()}
             if self.backbone.kernel == "affine":
                 mine["bias"] = private.bias[own]
             zeros = np.zeros(own.stop - own.start, np.int64)
@@ -391,8 +403,27 @@ def enlarged(items: Float32, changes: Rows | None, users: Float32, owners: Int64
         return users @ items.T
     if len(changes.ids) != changes.n_clients * changes.n_items:
         return ItemTable(items, changes).scores(users, owners)
-    scores = users @ items.T
-    tables = table_of(changes)
+    scores = np.asarray(users @ items.T)
+    add_products(scores, table_of(changes), users, owners)
+    return scores
+
+
+def add_products(scores: Float32, tables: Float32, users: Float32, owners: Int64) -> None:
+    """``scores[u] += tables[owners[u]] u`` for every user, in place; as fast as memory is read."""
     for user, client in enumerate(owners):
         scores[user] += tables[client] @ users[user]
-    return np.asarray(scores)
+
+
+def add_clients(total: NDArray[np.float64], changes: Float32) -> None:
+    """``total += the sum over clients``, in 64 bits; threads take parts of the table, so that sums stay the same."""
+    threads = thread_count()
+    into, each = total.reshape(-1), changes.reshape(len(changes), -1)
+    size = max(SUM_LEAST, -(-len(into) // threads))
+
+    def part(first: int) -> None:
+        own = slice(first, first + size)
+        into[own] += each[:, own].sum(0, dtype=np.float64)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(part, first) for first in range(0, len(into), size)]:
+            done.result()

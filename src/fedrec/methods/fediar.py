@@ -124,13 +124,15 @@ class PairedTables:
 
     def __getitem__(self, which: Any) -> Float32:
         if not isinstance(which, tuple):  # one client's whole table
-            common = self.common
+            dim = self.common.shape[1]
+            both = np.empty((len(self.common), 2 * dim), np.float32)
+            both[:, dim:] = self.common
             if self.changes is not None:
                 start = self.changes.start
                 own = slice(int(start[which]), int(start[which + 1]))
-                common = common.copy()
-                common[self.changes.ids[own]] += self.changes.values[own]
-            return np.concatenate([common if self.local is None else self.local[which], common], 1)
+                both[self.changes.ids[own], dim:] += self.changes.values[own]
+            both[:, :dim] = both[:, dim:] if self.local is None else self.local[which]
+            return both
         clients, ids = which
         common = self.common[ids]
         return np.concatenate([common if self.local is None else self.local[clients, ids], common], 1)
@@ -236,19 +238,22 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
 
     def exploration(self, server: IarServer, keys: Keys) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
         """``mu_d grad L_d + mu_n grad L_n`` ``[n_items, d]`` (Eq. 17) and the mixture's new state."""
+        from threadpoolctl import threadpool_limits
+
         from fedrec.maths.dirichlet_clusters import cluster_items
         from fedrec.maths.matrix_entropy import dimension_loss, sample_loss
 
         chosen = self.settings
         step = np.zeros(server.items.shape)
         mixture = server.mixture
-        if chosen.mu_d:
-            step += chosen.mu_d * dimension_loss(server.items, chosen.gamma)[1]
-        if chosen.mu_n:
-            seed = keyed.stream(keys.seed, keys.round, "clusters")
-            found = cluster_items(server.items, chosen.clusters, chosen.concentration, seed, mixture or None)
-            mixture = found.state
-            step += chosen.mu_n * sample_loss(server.items, found.cluster, chosen.clusters, chosen.gamma)[1]
+        with threadpool_limits(1):  # products with d or M columns: threads cost more than they gain, and round apart
+            if chosen.mu_d:
+                step += chosen.mu_d * dimension_loss(server.items, chosen.gamma)[1]
+            if chosen.mu_n:
+                seed = keyed.stream(keys.seed, keys.round, "clusters")
+                found = cluster_items(server.items, chosen.clusters, chosen.concentration, seed, mixture or None)
+                mixture = found.state
+                step += chosen.mu_n * sample_loss(server.items, found.cluster, chosen.clusters, chosen.gamma)[1]
         return step, mixture
 
     def score(self, private: IarPrivate, download: Any, block: Block, items: Int32 | None = None) -> Float32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -114,6 +114,39 @@ def test_consecutive_clients_are_views_not_copies():
     assert np.shares_memory(part.users, value.users)
     part.users[:] = -1
     assert (value.users[1:] == -1).all()
+
+
+def test_clients_apart_are_copies_and_writing_them_needs_a_scatter():
+    block = block_of([1, 1, 1, 1], [2, 1, 3, 1])
+    value = everything(block)
+    positions = np.array([0, 2])
+    part = gather(value, block, positions)
+    assert not np.shares_memory(part.clients, value.clients)
+    assert not np.shares_memory(part.layers["w"], value.layers["w"])
+    before = value.clients.copy()
+    part.clients[:] = -7
+    part.layers["w"][:] = -8
+    np.testing.assert_array_equal(value.clients, before)
+    scatter(value, block, positions, part)
+    assert (value.clients[positions] == -7).all()
+    assert (value.layers["w"][positions] == -8).all()
+    np.testing.assert_array_equal(value.clients[[1, 3]], before[[1, 3]])
+
+
+def test_what_is_written_into_a_view_is_kept_and_its_new_fields_are_scattered():
+    block = block_of([1, 2, 1, 1], [2, 1, 3, 1, 2])
+    value = everything(block)
+    before = everything(block)
+    positions = np.array([1, 2])
+    part = gather(value, block, positions)
+    part.clients[:] = -7  # in place, as methods with large tables write
+    users = part.users * 0 - 3  # a fresh array, as other methods give back
+    scatter(value, block, positions, replace(part, users=users))
+    assert (value.clients[1:3] == -7).all()
+    assert (value.users[1:4] == -3).all()
+    np.testing.assert_array_equal(value.clients[[0, 3]], before.clients[[0, 3]])
+    np.testing.assert_array_equal(value.users[[0, 4]], before.users[[0, 4]])
+    np.testing.assert_array_equal(value.items, before.items)
 
 
 def test_rows_are_whole_tables_when_made_dense():

@@ -100,6 +100,80 @@ def test_gradients_written_out_equal_torchs_own(name, scorer):
     assert np.abs(fast.shared).max() > 1e-3
 
 
+@pytest.mark.parametrize("scorer", ["mf", "affine"])
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_rows_in_place_equal_rows_copied(name, scorer):
+    """The kernel of the CPU against plain torch, which is what another device runs."""
+    block = made_block()
+    kernel, kernel_private = trained(block, VARIANTS[name], scorer)
+    copied, copied_private = trained(block, VARIANTS[name], scorer, "closed")
+    np.testing.assert_allclose(kernel.shared, copied.shared, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(kernel_private, copied_private, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(kernel.users, copied.users, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(kernel.loss, copied.loss, rtol=1e-5)
+    for key in kernel.networks:
+        np.testing.assert_allclose(kernel.networks[key], copied.networks[key], rtol=1e-4, atol=1e-5, err_msg=key)
+
+
+@pytest.mark.parametrize("engine", ["auto", "closed", "torch"])
+def test_a_client_without_interactions_uploads_no_change(engine, monkeypatch):
+    block = made_block((1, 1, 1, 1))
+    lists = [block.train[u] if u != 2 else block.train[u][:0] for u in range(4)]
+    train = Ragged(offsets(np.array([len(x) for x in lists])), np.concatenate(lists))
+    # rooms for results come with any content: make sure that it cannot be seen
+    monkeypatch.setattr("fedrec.learn.two_tables._room", lambda shape, device: np.full(shape, np.nan, np.float32))
+    start = parameters(block, "ace", True)["private"]
+    out, private = trained(replace(block, train=train, exclude=train), FULL, "affine", engine)
+    assert (out.shared[2] == 0).all()
+    assert all((value[2] == 0).all() for value in out.networks.values())
+    np.testing.assert_array_equal(private[2], start[2])
+    assert np.isfinite(out.shared).all()
+    assert (np.abs(out.shared[[0, 1, 3]]).max(axis=(1, 2)) > 1e-4).all()
+
+
+def test_scratch_gives_the_same_memory_for_a_name():
+    from fedrec.learn.two_tables_scratch import Scratch
+
+    scratch = Scratch("cpu")
+    large, small = scratch.take("a", 4, 6), scratch.take("a", 2, 3)
+    assert small.data_ptr() == large.data_ptr()
+    assert scratch.take("b", 4, 6).data_ptr() != large.data_ptr()
+    assert scratch.take("a", 5, 6).shape == (5, 6)
+
+
+def test_sums_over_clients_do_not_depend_on_threads(monkeypatch):
+    from fedrec.methods import consensus
+
+    monkeypatch.setattr(consensus, "SUM_LEAST", 7)
+    changes = np.random.default_rng(0).normal(size=(9, 13, 5)).astype(np.float32)
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setenv("FEDREC_THREADS", str(threads))
+        total = np.ones((13, 5))
+        consensus.add_clients(total, changes)
+        found.append(total)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_allclose(found[0], 1 + changes.astype(np.float64).sum(0), rtol=1e-14)
+
+
+def test_local_views_score_with_the_networks_as_trained():
+    """What is judged after local work is the download's networks plus the client's own changes."""
+    from fedrec.methods.consensus import LocalViews
+    from fedrec.methods.fed3cr import Fed3cr
+
+    block, rng = made_block(), np.random.default_rng(4)
+    method = Fed3cr(Fed3cr.Settings(dim=D, layers=2))
+    given = parameters(block, "ace", False, 2)
+    private = method.Private(given["users"], np.zeros(block.n_users, np.float32), given["private"])
+    layers = given["networks"]
+    moved = {n: rng.normal(size=(block.n_clients, *a.shape)).astype(np.float32) * 0.1 for n, a in layers.items()}
+    local = LocalViews(given["shared"], None, layers, moved)
+    together = method.matrices(private, local, block)
+    for client in range(block.n_clients):
+        own = method.Download(given["shared"], {n: a + moved[n][client] for n, a in layers.items()})
+        np.testing.assert_allclose(together[client], method.matrices(private, own, block)[client], rtol=1e-5, atol=1e-6)
+
+
 ALTERNATIVES = {
     "Eq. 15 as printed": replace(FULL, consistency="ranking-printed"),
     "similarity": replace(FULL, consistency="similarity"),
