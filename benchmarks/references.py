@@ -2,8 +2,9 @@
 
     python benchmarks/references.py [DATA ...]
 
-Where the data has no times the held-out items are drawn, so the figures are means over five seeds, with their
-spread behind them; elsewhere the split is fixed and one seed says all but the sampled candidates.
+Where the data has no times the held-out items are drawn, so the figures are means over forty seeds, with their
+spread behind them: one draw of FilmTrust's 1,002 users is off by 0.01 as often as not, and five seeds still by 0.005.
+Elsewhere the split is fixed and one seed says all but the sampled candidates.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from fedrec.errors import BadInput
 
 DATA = ("ml-100k", "filmtrust", "ml-1m", "douban-book")
 METHODS = ("popularity", "gfcf", "ease")
+DRAWS = 40
 METRICS = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10", "HR@20")
 
 
@@ -30,7 +32,7 @@ def main(names: tuple[str, ...]) -> None:
         except BadInput as problem:
             print(f"{name}: {problem}", file=sys.stderr)
             continue
-        seeds = range(1) if data.times is not None or data.part is not None else range(5)
+        seeds = range(1) if data.times is not None or data.part is not None else range(DRAWS)
         for method in METHODS:
             runs = [fedrec.run(method, data=name, seed=seed).metrics for seed in seeds]
             cells = " | ".join(cell([run[metric] for run in runs]) for metric in METRICS)

@@ -159,7 +159,7 @@ def settings_of(
         rounds = row.rounds or work.rounds
     chosen |= {} if rounds is None else {"rounds": rounds}
     ours = running.resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
-    chosen |= {} if issubclass(kind, Reference) else {"rounds": ours.rounds}
+    chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
     strict = running.resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
     return ours, strict
 

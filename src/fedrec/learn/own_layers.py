@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.samples import has_numba
 
 
 class OwnLayers:
@@ -30,7 +31,7 @@ class OwnLayers:
         kernel: bool | None = None,
     ) -> None:
         self.start, self.weights, self.rate, self.adam = start, weights, rate, adam
-        self.kernel = weights.device.type == "cpu" if kernel is None else kernel
+        self.kernel = (weights.device.type == "cpu" and has_numba()) if kernel is None else kernel
         rows, width = weights.shape
         users = len(start) - 1
         self.inputs = weights.new_zeros((rows, epochs))

@@ -12,7 +12,7 @@ phi_u and psi_u stay with the user, for good. The work itself is in :mod:`fedrec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -38,6 +38,11 @@ class FedDaeSettings(VaeSettings):
         "code), or a fixed weight (Table 3)",
     )
     weight: float = Field(0.5, ge=0, le=1, description="weight w of the global encoder with gate=fixed (Table 3)")
+    persist: bool = Field(
+        True,
+        description="keep the private encoder and gate from round to round (the paper); without, they start afresh in "
+        "every round and are judged as they started, which is what the public code amounts to",
+    )
     private_budget_mb: int = Field(
         8192, ge=0, description="memory for private encoders; what exceeds it lives on disk (memory-mapped)"
     )
@@ -76,15 +81,16 @@ class FedDae(VaeMethod[PrivateEncoder]):
         sum_suffices=False,
         departures=(
             "local encoder and gate persist from round to round; the public code means to restore them but does "
-            "not (it assigns into state_dict(), which has no effect), and averages local encoders on the server",
+            "not (it assigns into state_dict(), which has no effect; persist=false), and averages local encoders on "
+            "the server, which is not done here",
             "beta rises linearly to its value over the first rounds (as in Mult-VAE); in the public code it is 1 "
             "in the first round and 0 ever after",
             "the private parts learn by Adam (fresh each round), the clients' copies of the shared layers by plain "
             "gradient descent scaled by alpha_u = 1/n (Algorithm 1, lines 3 and 4, with Eq. 7; unscaled it diverges), "
             "the server descends by Adam; the public code uses Adam "
             "everywhere (local_shared=adam) and never clears the clients' gradients between epochs",
-            "the public code ends a run when the loss changes by less than 1 %; here the round is chosen on "
-            "validation and all rounds are run",
+            "the public code ends a run when the loss changes by less than 1 % (--settle 0.01, the recipe under "
+            "paper-feddae); elsewhere all rounds are run and one is chosen on validation",
             "one sample of epsilon for the combined Gaussian, and one dropout mask for both encoders",
             "predicted scores stay on the client (Algorithm 1 uploads them)",
             "gradients cross the wire as the factors of their sum over epochs (gradients=dense sends them whole, "
@@ -146,6 +152,13 @@ class FedDae(VaeMethod[PrivateEncoder]):
             gate_bias=view("gate_bias", users),
             gate_out=view("gate_out", users),
         )
+
+    def training_parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts:
+        """What training may write: the private state itself, or a copy that is then thrown away."""
+        found = self.parts(private, users, interactions)
+        if self.settings.persist:
+            return found
+        return replace(found, **{f.name: getattr(found, f.name).copy() for f in fields(found)})
 
     def release(self, private: Any) -> None:
         for _, _, array in fields_of(private):

@@ -180,6 +180,10 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         """The private layers of some users, as views; None without a local encoder."""
         return None
 
+    def training_parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts | None:
+        """The same, for training, which writes them."""
+        return self.parts(private, users, interactions)
+
     def release(self, private: Any) -> None:
         """Called when a chunk is done with its private parts."""
 
@@ -214,7 +218,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             noise = keyed.normal(streams[users], plan.epochs * chosen.dim).astype(np.float32)
             trained = train_chunk(
                 nets,
-                self.parts(private, users, inside),
+                self.training_parts(private, users, inside),
                 bags,
                 torch.from_numpy(values[inside]).to(self.device),
                 torch.from_numpy(noise.reshape(-1, plan.epochs, chosen.dim)).to(self.device),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import resource
+from contextlib import suppress
 from typing import Any
 
 from fedrec.core.block import World
@@ -87,7 +88,10 @@ def peak_memory_mb() -> float:
 
 def versions() -> dict[str, str]:
     """Versions that a reader needs to repeat the run."""
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    packages = ("fedrec", "numpy", "scipy", "numba", "torch", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    found = {"python": platform.python_version()}
+    for name in ("fedrec", "numpy", "scipy", "numba", "torch", "scikit-learn"):
+        with suppress(PackageNotFoundError):  # numba may be missing; fedrec may run from its sources
+            found[name] = version(name)
+    return found

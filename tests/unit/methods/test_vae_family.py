@@ -299,6 +299,18 @@ def test_private_parts_persist_and_matter():
     assert np.abs(onward.nets["decoder_out"] - forgetful.nets["decoder_out"]).max() > 1e-4
 
 
+def test_without_persistence_private_parts_stay_as_they_started():
+    """As the public code: every round trains them, none keeps them; the upload of round 1 is the same either way."""
+    method, block = a_method(persist=False), a_block()
+    server, private = started(method, block)
+    fresh = copy.deepcopy(private)
+    _, update = one_round(method, server, private, block, 1)
+    for name in ("rows", "mid", "out", "gate_rows"):
+        np.testing.assert_array_equal(getattr(update.private, name), getattr(fresh, name))
+    _, usual = one_round(a_method(), server, copy.deepcopy(fresh), block, 1)
+    np.testing.assert_array_equal(update.loss, usual.loss)
+
+
 def test_only_the_rows_of_own_items_are_kept():
     method, block = a_method(), a_block()
     _, private = started(method, block)

@@ -1,0 +1,44 @@
+"""A machine with torch and numpy alone: everything still trains, only slower."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BLOCKED = """
+import importlib.util, sys
+BLOCKED = {"numba", "llvmlite", "matplotlib", "pyarrow", "flwr", "dp_accounting"}
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name.split(".")[0] in BLOCKED else found(name, package)
+"""
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fed3cr", "feddae", "fedca"])
+def test_a_run_without_numba_gives_the_same_result(method: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BLOCKED)
+    words = [sys.executable, "-m", "fedrec.cli.main", "run", method, "--data", "demo", "--rounds", "1", "--quiet"]
+    words += ["--set", "dim=4", "--set", "epochs=1"]
+    found = {}
+    for name, path in (("without", str(tmp_path)), ("with", "")):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))}
+        out = tmp_path / name
+        done = subprocess.run(
+            [*words, "--out", str(out)], env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        found[name] = json.loads((out / "result.json").read_text(encoding="utf-8"))
+        assert (out / ("users.csv" if name == "without" else "users.parquet")).is_file()
+    for metric, value in found["with"]["metrics"]["test"].items():
+        assert found["without"]["metrics"]["test"][metric] == pytest.approx(value, abs=0.02)
