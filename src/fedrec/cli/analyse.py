@@ -1,4 +1,4 @@
-"""``fedrec analyse``: FedCA's analyses, each with its figure and its data."""
+"""``fedrec analyse``: FedCA's analyses and that of federated filters, each with its figure and its data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
 
-app = typer.Typer(no_args_is_help=True, help="Analyses of aggregation: embedding skew, sparsity, weights.")
+app = typer.Typer(no_args_is_help=True, help="Analyses of aggregation: embedding skew, sparsity, weights, filters.")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
@@ -97,6 +97,50 @@ def weights(
     about = f"{data}, protocol {protocol}, seed {seed}; {len(found.clients)} random clients"
     figure = heat_maps(found.clients, matrices, "Composite aggregation", about)
     _write(out, f"weights-{Path(data).name}-{protocol}", figure, matrix_csv(found.clients, matrices))
+
+
+@app.command("filters")
+def filters(
+    data: o.Data = "demo",
+    data_dir: o.DataDir = None,
+    protocol: o.Protocol = "strict",
+    rounds: Annotated[int, typer.Option("--rounds", help="Rounds of the trained methods.")] = 50,
+    filter_rounds: Annotated[int, typer.Option("--filter-rounds", help="Rounds of fedspectral.")] = 8,
+    ks: Annotated[str, typer.Option("--ks", help="Vectors of fedspectral.")] = "16,32,64",
+    trained: Annotated[str, typer.Option("--trained", help="Methods that learn by rounds.")] = "fedavg,fedca",
+    noise: Annotated[
+        str, typer.Option("--noise", help="Scales of Laplace noise on uploads; one alone leaves the panel out.")
+    ] = "0,0.001,0.003,0.01,0.03,0.1",
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")] = 1,
+    out: Out = Path("analyses"),
+    quiet: Quiet = False,
+) -> None:
+    """Federated filters (fedspectral, fedease) beside training and centralised models: rounds, bytes, noise.
+
+    Runs lie below the folder; those that are there already are read, not run again.
+    """
+    from fedrec import analysing_filters as analysis
+    from fedrec.cli.progress import Lines
+    from fedrec.report.filters import filters_csv, filters_figure
+
+    if jobs < 1:
+        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+    asked = analysis.Asked(
+        analysis.numbers(ks, "--ks", int), filter_rounds, tuple(name for name in trained.split(",") if name),
+        rounds, analysis.numbers(noise, "--noise", float),
+    )  # fmt: skip
+    name = f"filters-{Path(data).name}-{protocol}"
+    given = o.present(data=data, data_dir=data_dir, protocol=protocol, seed=seed, keep_selected=False)
+    planned = analysis.plan(asked, given, out / f"{name}-seed{seed}")
+    watcher = Lines(quiet, jobs)
+    watcher.known(planned.jobs)
+    shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
+    _write(out, name, filters_figure(shown, f"{data}, protocol {protocol}, seed {seed}"), filters_csv(shown))
+    for folder, reason in failures.items():
+        typer.echo(f"failed: {folder.name}: {reason}", err=True)
+    if failures:
+        raise typer.Exit(1)
 
 
 def _given(data: str, data_dir: Path | None, protocol: str, rounds: int | None, seed: int, sets: Any) -> dict[str, Any]:

@@ -60,9 +60,7 @@ def compare(
     checkpoint_seconds: Annotated[
         float, typer.Option("--checkpoint-seconds", help="Least time between two checkpoints.")
     ] = 10.0,
-    models: Annotated[
-        bool, typer.Option("--models/--no-models", help="Keep the selected models, for `fedrec recommend`.")
-    ] = True,
+    models: o.Models = True,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")] = 1,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report [runs/compare-DATA-PROTOCOL].")

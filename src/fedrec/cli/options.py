@@ -31,6 +31,13 @@ Clients = Annotated[
     int | None, typer.Option("--clients", help="Spread users over this many clients [one client a user].")
 ]
 EvaluateEvery = Annotated[int, typer.Option("--evaluate-every", help="Judge every so many rounds.")]
+Models = Annotated[
+    bool,
+    typer.Option(
+        "--models/--no-models",
+        help="Keep the selected model, for `fedrec recommend` (private state of all clients: may be large).",
+    ),
+]
 Patience = Annotated[
     int | None,
     typer.Option("--patience", help="Stop after so many judged rounds without a better value [the protocol's rule]."),

@@ -38,6 +38,7 @@ def run(
     checkpoint_seconds: Annotated[
         float, typer.Option("--checkpoint-seconds", help="Least time between two checkpoints.")
     ] = 10.0,
+    models: o.Models = True,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run [runs/METHOD-DATA-...].")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result as one JSON object.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
@@ -83,6 +84,7 @@ def run(
                 evaluate_users=evaluate_users,
                 memory_mb=memory_mb,
                 checkpoint_seconds=checkpoint_seconds,
+                keep_selected=None if models else False,
                 settings=o.parse_sets(sets),
             ),
         )

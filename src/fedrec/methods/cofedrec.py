@@ -173,9 +173,10 @@ def same_rows(changes: Rows) -> list[Int64]:
     size = int(np.diff(changes.start).max(initial=0))
     if not size:
         return [np.arange(changes.n_clients)]
-    first = changes.values.reshape(changes.n_clients, -1)
-    _, label = np.unique(first, axis=0, return_inverse=True)
-    return [np.flatnonzero(label == number) for number in range(int(label.max()) + 1)]
+    seen: dict[bytes, int] = {}  # a few groups: their bytes are told apart much faster than their rows are sorted
+    rows = changes.values.reshape(changes.n_clients, -1)
+    label = np.fromiter((seen.setdefault(row.tobytes(), len(seen)) for row in rows), np.int64, changes.n_clients)
+    return [np.flatnonzero(label == number) for number in range(len(seen))]
 
 
 def only(rows: Rows, inside: NDArray[np.bool_]) -> Rows:
@@ -190,7 +191,8 @@ def client_means(rows: Rows, size: int) -> NDArray[np.float64]:
     """``[clients, d]`` each client's mean change of ``size`` rows; rows that are not listed did not change."""
     owner = np.repeat(np.arange(rows.n_clients), np.diff(rows.start))
     total = np.zeros((rows.n_clients, rows.values.shape[1]))
-    np.add.at(total, owner, rows.values)
+    for column in range(rows.values.shape[1]):
+        total[:, column] = np.bincount(owner, rows.values[:, column], minlength=rows.n_clients)
     return total / max(size, 1)
 
 
@@ -201,7 +203,8 @@ def added(first: Rows, second: Rows) -> Rows:
     place = owner * np.int64(first.n_items) + np.concatenate([first.ids, second.ids])
     unique, inverse = np.unique(place, return_inverse=True)
     values = np.zeros((len(unique), first.values.shape[1]), np.float32)
-    np.add.at(values, inverse, np.concatenate([first.values, second.values]))
+    values[inverse[: len(first.ids)]] = first.values  # a client lists an item once in each of the two
+    values[inverse[len(first.ids) :]] += second.values
     counts = np.bincount(unique // first.n_items, minlength=clients)
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Rows(start, (unique % first.n_items).astype(np.int32), values, first.n_items)

@@ -155,7 +155,7 @@ class RunFolder:
     def model(self, modules: tuple[str, ...] = ()) -> Any:
         """State of the selected round."""
         if not (self.path / MODEL).is_file():
-            raise BadInput(f"{self.path} has no saved model; run it to its end with keep_selected")
+            raise BadInput(f"{self.path} has no saved model; run it without --no-models")
         return self._load(MODEL, modules)[0]
 
     def per_user(self) -> Any:
