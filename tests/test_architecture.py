@@ -21,7 +21,7 @@ LAYERS = [
     {"recipes", "runs", "simulate", "deploy", "report"},
     {"running", "recommending", "jobs"},
     {"cells"},
-    {"comparing", "reproducing", "analysing"},
+    {"comparing", "reproducing", "analysing", "analysing_filters"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

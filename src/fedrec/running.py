@@ -67,7 +67,7 @@ def resolve(method: str, given: dict[str, Any]) -> RunSettings:
     """Run settings: what the user gave, over the paper's recipe, over the method's defaults."""
     kind = find_method(method)
     protocol = find_protocol(given.get("protocol", "strict"))
-    chosen = recipe(method, given.get("data", "demo"), protocol.name)
+    chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"))
     own = {**chosen.settings, **given.pop("settings", {})}
     checked = build(kind.Settings, own, method).model_dump(mode="json")
     base: dict[str, Any] = {**chosen.run, **given}

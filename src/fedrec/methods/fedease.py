@@ -16,7 +16,7 @@ from pydantic import Field
 
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.fold import Float64
+from fedrec.core.fold import Float64, add_rows
 from fedrec.core.messages import Array, Float32, Rows, per_client, shared
 from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.core.settings import PrivacySettings
@@ -120,7 +120,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
             new = counted[reply.clients] == 0  # the others sent nothing, or noise around nothing
             if not new.all():
                 pairs = pairs.take(np.flatnonzero(new))
-            np.add.at(total, pairs.ids, pairs.values[:, 0].astype(np.float64))
+            add_rows(total[:, None], pairs)
             counted[reply.clients] = 1
         if (counted == server.counted).all():
             return server

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Keys
+from fedrec.learn.samples import has_numba
+from fedrec.learn.workers import over_pieces
 from fedrec.privacy.draws import Draws, KeyedDraws, SystemDraws, laplace, normal
 from fedrec.privacy.fields import Part, Sent, densified, protected, with_fields
 
@@ -18,6 +20,8 @@ Source = Literal["keyed", "system"]
 
 CHUNK = 1 << 17
 """Random numbers drawn at once: temporaries stay in cache and memory stays at the dense block."""
+LARGE = 1 << 22
+"""Numbers from which on the compiled kernel adds keyed Laplace noise: it gives the same in less than half the time."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,11 @@ class Noise:
     def _add(self, numbers: NDArray[np.floating], draws: Draws) -> None:
         """Add noise in place, some rows at a time."""
         rows, width = numbers.shape
+        if isinstance(draws, KeyedDraws) and self.kind == "laplace" and numbers.size >= LARGE and has_numba():
+            from fedrec.privacy.noise_kernel import add_laplace
+
+            over_pieces(add_laplace, np.diff(draws.start), (numbers, draws.start, draws.streams, self.scale))
+            return
         step = max(1, CHUNK // max(1, width))
         for first in range(0, rows, step):
             last = min(rows, first + step)

@@ -26,7 +26,7 @@ def run_command(settings: Mapping[str, Any]) -> str:
     own: dict[str, Any] = {}
     try:
         kind = find_method(method)
-        chosen = recipe(method, data, protocol)
+        chosen = recipe(method, data, protocol, settings.get("settings"))
         usual |= chosen.run
         own = kind.Settings(**chosen.settings).model_dump(mode="json")
         if issubclass(kind, Reference):

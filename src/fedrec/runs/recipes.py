@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -29,18 +30,20 @@ def _defaults() -> list[dict[str, Any]]:
     return found
 
 
-def recipe(method: str, data: str, protocol: str) -> Recipe:
+def recipe(method: str, data: str, protocol: str, asked: Mapping[str, Any] | None = None) -> Recipe:
     """What the papers give for this method, data set and protocol; later entries refine earlier ones.
 
     An entry applies when each of its ``methods``, ``data`` and ``protocols`` lists, where present, has
-    the name asked for.
+    the name asked for, and when each setting in its ``with`` is among those ``asked`` for, with that value.
     """
+    asked = asked or {}
     run: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     sources: list[str] = []
     for entry in _defaults():
         wanted = (("methods", method), ("data", data), ("protocols", protocol))
-        if all(key not in entry or name in entry[key] for key, name in wanted):
+        named = all(key not in entry or name in entry[key] for key, name in wanted)
+        if named and all(asked.get(key) == value for key, value in entry.get("with", {}).items()):
             run |= entry.get("run", {})
             settings |= entry.get("settings", {})
             sources.append(str(entry.get("source", "")))

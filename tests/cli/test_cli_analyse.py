@@ -1,0 +1,56 @@
+"""``fedrec analyse filters`` on the demo world."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+QUICK = ("--ks", "4,8", "--filter-rounds", "2", "--rounds", "2", "--trained", "fedavg", "--out", "found")
+
+
+def test_filters_leave_a_figure_and_its_data_and_are_read_the_second_time(fedrec, tmp_path):
+    done = fedrec("analyse", "filters", *QUICK, "--noise", "0,0.5", "--quiet")
+    assert done.status == 0, done.err
+    picture = (tmp_path / "found" / "filters-demo-strict.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    with open(tmp_path / "found" / "filters-demo-strict.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = {row["series"] for row in rows if not row["round"] and not row["noise"]}
+    assert lines == {"ease", "gfcf", "popularity"}
+    for k in (4, 8):
+        own = [row for row in rows if row["series"] == f"fedspectral, k = {k}"]
+        assert [row["round"] for row in own] == ["1", "2"]
+        first, second = (int(row["bytes_per_client"]) for row in own)
+        assert second == 2 * first > 2 * 4 * 160 * k  # up and down, 160 items
+    noisy = {(row["series"], row["noise"]): float(row["HR@10/99"]) for row in rows if row["noise"] and not row["round"]}
+    assert set(noisy) == {(name, scale) for name in ("fedspectral", "fedease", "fedavg") for scale in ("0", "0.5")}
+    assert noisy["fedease", "0"] == pytest.approx(next(float(r["HR@10/99"]) for r in rows if r["series"] == "ease"))
+
+    again = fedrec("analyse", "filters", *QUICK, "--noise", "0,0.5")
+    assert again.status == 0
+    assert "read from" in again.err
+    assert "done in" not in again.err
+    assert (tmp_path / "found" / "filters-demo-strict.png").read_bytes() == picture
+
+
+def test_one_scale_of_noise_leaves_its_panel_out(fedrec, tmp_path):
+    assert fedrec("analyse", "filters", *QUICK, "--noise", "0", "--quiet").status == 0
+    assert not list((tmp_path / "found").glob("*/*noise*"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--ks", "16,many", "list of numbers"),
+        ("--noise", "0,-1", "negative"),
+        ("--trained", "fedavgg", "fedavg"),
+        ("--jobs", "0", "1 or more"),
+    ],
+)
+def test_bad_input_is_one_line(fedrec, tmp_path, option, value, says):
+    done = fedrec("analyse", "filters", option, value)
+    assert done.status == 2
+    assert says in done.err
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "analyses").exists()

@@ -1,0 +1,25 @@
+"""Which defaults apply to which run."""
+
+from __future__ import annotations
+
+from fedrec.report.commands import run_command
+from fedrec.running import resolve
+from fedrec.runs.recipes import recipe
+
+
+def test_an_entry_with_a_setting_applies_where_it_is_asked_for() -> None:
+    data = "fedcia/ml100k_943"
+    assert recipe("fedcia", data, "paper-fedcia").settings["epochs"] == 1
+    assert recipe("fedcia", data, "paper-fedcia", {"backbone": "mf"}).settings["epochs"] == 1
+    found = recipe("fedcia", data, "paper-fedcia", {"backbone": "mlp"})
+    assert (found.settings["epochs"], found.settings["lr"], found.settings["noise"]) == (10, 0.01, 0.001)
+
+
+def test_what_is_given_wins_and_the_command_says_only_that() -> None:
+    asked = {"data": "fedcia/ml100k_943", "protocol": "paper-fedcia", "settings": {"backbone": "mlp", "lr": 0.05}}
+    settings = resolve("fedcia", asked)
+    assert (settings.settings["lr"], settings.settings["epochs"], settings.rounds) == (0.05, 10, 60)
+    words = (
+        "fedrec run fedcia --data fedcia/ml100k_943 --protocol paper-fedcia --seed 0 --set backbone=mlp --set lr=0.05"
+    )
+    assert run_command(settings.model_dump(mode="json")) == words
