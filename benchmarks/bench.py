@@ -148,11 +148,13 @@ ROWS = {
 """Rows of this file; those of single methods come from files of their own beside it."""
 
 OTHERS = {
-    "fedca-server": ["fedca_server.py", "--clients", "943", "--items", "1682"],
-    "feddae": ["feddae.py", "--users", "943", "--loop-clients", "8"],
-    "fedcia": ["fedcia.py"],
-    "two-views": ["two_views.py"],
-    "fedca-server-1m": ["fedca_server.py", "--clients", "6040", "--items", "3706", "--interactions", "166"],
+    "fedca-server": "fedca_server.py --clients 943 --items 1682",
+    "fedca-server-1m": "fedca_server.py --clients 6040 --items 3706 --interactions 166",
+    "fedca-server-cuda": "fedca_server.py --clients 6040 --items 3706 --interactions 166 --device cuda",
+    "fedca-server-100k": "fedca_server.py --clients 100000 --items 19738 --interactions 7 --neighbours 32",
+    "feddae": "feddae.py --users 943 --loop-clients 8",
+    "fedcia": "fedcia.py",
+    "two-views": "two_views.py",
 }
 
 
@@ -166,14 +168,10 @@ def main(asked: list[str]) -> int:
         return 0
     failed = 0
     for name in asked or [*ROWS, *OTHERS]:
-        about = (ROWS[name].__doc__ or "").splitlines()[0] if name in ROWS else " ".join(OTHERS[name])
+        about = (ROWS[name].__doc__ or "").splitlines()[0] if name in ROWS else OTHERS[name]
         print(f"\n{name}: {about}", flush=True)
-        command = (
-            [str(HERE / "bench.py"), "--row", name]
-            if name in ROWS
-            else [str(HERE / OTHERS[name][0]), *OTHERS[name][1:]]
-        )
-        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+        file, *options = f"bench.py --row {name}".split() if name in ROWS else OTHERS[name].split()
+        done = subprocess.run([sys.executable, str(HERE / file), *options], capture_output=True, text=True, check=False)
         text = done.stdout.strip() or json.dumps({"failed": done.stderr.strip().splitlines()[-1:]})
         print("  " + text.replace("\n", "\n  "), flush=True)
         failed += done.returncode != 0

@@ -125,6 +125,9 @@ def main() -> None:
     parser.add_argument("--neighbours", type=int, default=0, help="candidates of each client; 0 is exact")
     parser.add_argument("--rows", type=int, default=256, help="rows that a table keeps with --neighbours")
     arguments = parser.parse_args()
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        print("skipped: no CUDA device here")
+        return
     began = time.perf_counter()
     found = approximate(arguments) if arguments.neighbours else exact(arguments)
     total = round(sum(found["seconds"].values()), 3)

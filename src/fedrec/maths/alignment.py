@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 
 def rotation(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
     """The orthogonal R ``[d, d]`` with the smallest ``|factors R - table|`` (orthogonal Procrustes)."""
+    if device == "cpu":
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):  # matrices of d x d: threads wait for each other longer than they work
+            inner, _, outer = np.linalg.svd(factors.T @ table)
+            return np.asarray(inner @ outer, np.float32)
     import torch
 
     left, right = torch.from_numpy(np.ascontiguousarray(factors)), torch.from_numpy(np.ascontiguousarray(table))
     cross = left.to(device).mT @ right.to(device)
-    inner, _, outer = torch.linalg.svd(cross)
-    return (inner @ outer).cpu().numpy()
+    first, _, last = torch.linalg.svd(cross)
+    return (first @ last).cpu().numpy()
 
 
 def closed_form(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
