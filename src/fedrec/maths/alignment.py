@@ -19,23 +19,22 @@ if TYPE_CHECKING:
 
 def rotation(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
     """The orthogonal R ``[d, d]`` with the smallest ``|factors R - table|`` (orthogonal Procrustes)."""
+    left, right = np.ascontiguousarray(factors), np.ascontiguousarray(table)  # one layout, so the same last bits
     if device == "cpu":
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):  # matrices of d x d: threads wait for each other longer than they work
-            inner, _, outer = np.linalg.svd(factors.T @ table)
+            inner, _, outer = np.linalg.svd(left.T @ right)
             return np.asarray(inner @ outer, np.float32)
     import torch
 
-    left, right = torch.from_numpy(np.ascontiguousarray(factors)), torch.from_numpy(np.ascontiguousarray(table))
-    cross = left.to(device).mT @ right.to(device)
-    first, _, last = torch.linalg.svd(cross)
+    first, _, last = torch.linalg.svd(torch.from_numpy(left).to(device).mT @ torch.from_numpy(right).to(device))
     return (first @ last).cpu().numpy()
 
 
 def closed_form(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
     """``V_d L_d^1/2 R`` ``[m, d]``; ``factors`` ``[m, >= d]``, its leading columns are taken."""
-    own = factors[:, : table.shape[1]]
+    own = np.ascontiguousarray(factors[:, : table.shape[1]])
     return own @ rotation(own, table, device)
 
 

@@ -162,19 +162,20 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
         changes = getattr(download, "changes", None)
         if download.networks or self.backbone.kernel is None:
             table = download.items if changes is None else download.items[None] + changes.dense()
-            users = private.users if changes is not None else self.users_now(private, download, block)
+            fresh_start = changes is None  # after training the private vectors are those of the trained table
+            users = self.users_with(private, table, download.networks, block) if fresh_start else private.users
             scores = self.backbone.scores(users, table, download.networks, block.client_of_user)
         else:
             scores = ItemTable(download.items, changes).scores(private.users, block.client_of_user)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
-    def users_now(self, private: Any, download: Any, block: Block) -> Float32:
-        """User vectors for a fresh download: the private ones, or what a sequential backbone reads with it."""
+    def users_with(self, private: Any, table: Float32, networks: Any, block: Block) -> Float32:
+        """User vectors: the private ones, or what a sequential backbone reads with this table (or one a client)."""
         if not self.backbone.sequential:
             return np.asarray(private.users)
         from fedrec.learn.sequential import represented
 
-        return represented(block, download.items, self.backbone, download.networks, self.device)
+        return represented(block, table, self.backbone, networks, self.device)
 
 
 def stacked(base: dict[str, Array], changes: dict[str, Array]) -> dict[str, Array]:

@@ -288,6 +288,7 @@ class FedCa(EmbeddingMethod[Any, Any, Any, Any]):
         """Local inference (section 5.1.3): with the blend of the client's own table and the mixture."""
         rho, users, owner = np.float32(self.settings.rho), private.users, block.client_of_user
         if private.tables is None or private.tables is download.tables:
+            users = self.users_with(private, download.tables, download.networks, block)
             scores = self.backbone.scores(users, download.tables, download.networks, owner)
         elif self.backbone.kernel == "dot":  # linear in the table: no blended table is needed
             scores = rho * self.backbone.scores(users, private.tables, {}, owner)
@@ -295,6 +296,7 @@ class FedCa(EmbeddingMethod[Any, Any, Any, Any]):
         else:
             own = replace(private, tables=private.tables.copy())
             tables, networks = self.blended(own, download)
+            users = self.users_with(private, tables, networks, block)
             scores = self.backbone.scores(users, tables, networks, owner)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 

@@ -104,14 +104,6 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
         held = ItemTable(tables, changes)
         return held.scores(users, block.client_of_user, items, self.backbone, networks)
 
-    def users_with(self, private: Any, tables: Float32, networks: Networks, block: Block) -> Float32:
-        """User vectors: the private ones, or what a sequential backbone reads with these tables."""
-        if not self.backbone.sequential:
-            return np.asarray(private.users)
-        from fedrec.learn.sequential import represented
-
-        return represented(block, tables, self.backbone, networks, self.device)
-
     def client_bytes(self, world: World) -> int:
         return super().client_bytes(world) + 8 * world.n_items * int(self.settings.dim)
 

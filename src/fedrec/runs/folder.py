@@ -42,7 +42,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._last_checkpoint = float("-inf")
+        self._last_checkpoint = time.monotonic()  # a run of seconds needs none, and all state may be large
         self._checkpoint_took = 0.0
 
     @classmethod

@@ -17,6 +17,7 @@ from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
 from fedrec.learn.sequential import represented, sequences, train_sequences
+from fedrec.methods.fedca import FedCa, FedCaSettings
 from fedrec.methods.neumf import CentralNeuMf, CentralNeuMfSettings
 from fedrec.methods.sasrec import CentralSasRec, CentralSasRecSettings
 
@@ -214,3 +215,20 @@ def test_neumf_learns_two_tastes():
     own = np.array([scores[u, 10 * (u % 2) : 10 * (u % 2) + 10].mean() for u in range(40)])
     other = np.array([scores[u, 10 - 10 * (u % 2) : 20 - 10 * (u % 2)].mean() for u in range(40)])
     assert (own > other).mean() > 0.95
+
+
+def test_fedca_reads_users_with_the_blended_table(block):
+    """After aggregation the item table has moved: a user's state must be read anew, not kept from training."""
+    method = FedCa(FedCaSettings(backbone="sasrec", dim=DIM, epochs=1, rho=0.5))
+    world, start = World("sequences", ITEMS, block.n_users, block.n_clients), Keys(0, 0)
+    server, private = method.start_server(world, start), method.start_clients(world, block, start)
+    update = method.local_update(private, method.download(server, block.clients), block, Keys(0, 1))
+    moved = replace(method.download(server, block.clients), tables=update.upload.tables + np.float32(0.3))
+    scores = method.score(update.private, moved, block)
+    tables = 0.5 * update.private.tables + 0.5 * moved.tables
+    networks = {n: 0.5 * update.private.networks[n] + 0.5 * other for n, other in moved.networks.items()}
+    users = represented(block, tables.astype(np.float32), method.backbone, networks)
+    expected = method.backbone.scores(users, tables, networks, block.client_of_user)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    stale = method.backbone.scores(update.private.users, tables, networks, block.client_of_user)
+    assert np.abs(scores - stale).max() > 1e-3
