@@ -151,7 +151,9 @@ class Simulator:
 
     def _check(self, upload: Any, block: Block) -> None:
         """A value that is not finite would poison the sum: name the client and the field."""
-        for name, _, content in fields_of(upload):
+        named = ((name, content) for name, _, content in fields_of(upload))
+        flat = (one for name, content in named for one in _named_parts(name, content))
+        for name, content in flat:
             values = content.values if isinstance(content, Rows) else content
             if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
@@ -169,6 +171,13 @@ class Simulator:
 
     def _name(self, block: Block, position: int) -> str:
         return self.people.client_ids[int(block.clients[position])]
+
+
+def _named_parts(name: str, content: Any) -> list[tuple[str, Any]]:
+    """A field, or the arrays of one that is a dictionary."""
+    if isinstance(content, dict):
+        return [(f"{name}[{key}]", array) for key, array in content.items()]
+    return [(name, content)]
 
 
 def _chunks(positions: Int64, size: int) -> Iterator[Int64]:

@@ -1,0 +1,49 @@
+"""What the in-process runtime refuses: an upload that would poison the sum, in whichever field it hides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrec import running
+from fedrec.core.messages import Rows
+
+
+def prepared(method: str) -> Any:
+    settings = {"epochs": 1, "dim": 4}
+    return running.prepare(running.resolve(method, {"data": "demo", "rounds": 1, "settings": settings}))
+
+
+def spoil_rows(upload: Any) -> Any:
+    values = upload.rows.values.copy()
+    values[upload.rows.start[3]] = np.nan  # a row of the fourth client of the block
+    return replace(upload, rows=Rows(upload.rows.start, upload.rows.ids, values, upload.rows.n_items))
+
+
+def spoil_network(upload: Any) -> Any:
+    name = sorted(upload.networks)[0]
+    changed = upload.networks[name].copy()
+    changed[3] = np.inf
+    return replace(upload, networks={**upload.networks, name: changed})
+
+
+@pytest.mark.parametrize(("method", "spoil"), [("fedavg", spoil_rows), ("fedncf", spoil_network)])
+def test_an_upload_that_is_not_finite_is_named_and_never_added(
+    method: str, spoil: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = prepared(method)
+    kind, original = type(run.method), type(run.method).local_update
+
+    def broken(self: Any, *given: Any) -> Any:
+        update = original(self, *given)
+        return replace(update, upload=spoil(update.upload))
+
+    monkeypatch.setattr(kind, "local_update", broken)
+    everyone = np.arange(run.people.world.n_clients)
+    before = run.runtime.server
+    with pytest.raises(FloatingPointError, match=f"client {run.people.client_ids[3]} is not finite"):
+        run.runtime.round(1, everyone, everyone, False)
+    assert run.runtime.server is before
