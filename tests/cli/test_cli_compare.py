@@ -217,7 +217,7 @@ def test_several_data_sets_make_a_leaderboard(tmp_path: Path) -> None:
         "user,item\n" + "".join(f"u{u},i{(u * 7 + k * 3) % 40}\n" for u in range(30) for k in range(8))
     )
     data = f"demo,{tmp_path / 'own.csv'}"
-    words = ["fedavg", "ease", "--data", data, "--seeds", "0,1", *FAST, "--no-models", "--jobs", "2", "--out", out]
+    words = ["fedavg", "ease", "--data", data, "--seeds", "0,1", *FAST, "--no-models", "--out", out]
     result = call(*words, "--json", file)
     assert result.exit_code == 0, result.output
     board = json.loads(file.read_text(encoding="utf-8"))
