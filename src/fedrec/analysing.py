@@ -21,7 +21,8 @@ from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
 from fedrec.evaluation.judging import Held, judge
 from fedrec.evaluation.task import Task, sort_lists
-from fedrec.running import Prepared, make_plan, make_runtime, prepare, resolve
+from fedrec.running import Prepared, make_runtime, prepare, resolve
+from fedrec.runs.plan import plan_of
 
 OnRound = Callable[[str, Record], None]
 SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10")
@@ -76,7 +77,12 @@ def sparsity(
             thin = thinned(prepared.task, share)
             people = population(thin)
             runtime = make_runtime(prepared.settings, prepared.method, people, prepared.task)
-            progress = run_rounds(runtime, make_plan(prepared), Progress(), _watch(on_round, f"{method} {share:g}"))
+            progress = run_rounds(
+                runtime,
+                plan_of(prepared.settings, prepared.task.protocol),
+                Progress(),
+                _watch(on_round, f"{method} {share:g}"),
+            )
             best = next(r for r in progress.records if r.round == progress.best_round)
             points += [Point(share, method, m, v) for m, v in (best.test or {}).items() if m in SHOWN]
     return points
@@ -93,7 +99,7 @@ def skew(
     prepared = prepare(resolve("fedavg", dict(given)))
     runtime, people = prepared.runtime, prepared.people
     method: Any = prepared.method
-    run_rounds(runtime, make_plan(prepared), Progress(), _watch(on_round, "fedavg"))
+    run_rounds(runtime, plan_of(prepared.settings, prepared.task.protocol), Progress(), _watch(on_round, "fedavg"))
     block = people.block
     most = max(neighbours)
     if most >= block.n_clients:
@@ -133,7 +139,7 @@ def weights(given: dict[str, Any], count: int = 10, on_round: OnRound | None = N
     prepared = prepare(resolve("fedca", dict(given)))
     runtime, people = prepared.runtime, prepared.people
     method: Any = prepared.method
-    run_rounds(runtime, make_plan(prepared), Progress(), _watch(on_round, "fedca"))
+    run_rounds(runtime, plan_of(prepared.settings, prepared.task.protocol), Progress(), _watch(on_round, "fedca"))
     block, chosen = people.block, method.settings
     if chosen.variant_complementarity == "code" or not chosen.beta:
         raise BadInput("the weights are shown for the paper's complementarity; leave variant_complementarity, beta > 0")

@@ -6,7 +6,7 @@ run is only read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -121,12 +121,3 @@ def course(name: str, run: FinishedRun, metric: str) -> Course:
     )
     rounds, quality = run.curve(metric, "test")
     return Course(name, rounds, quality, [spent[number] for number in rounds])
-
-
-def numbers(text: str, option: str, kind: type[Any]) -> tuple[Any, ...]:
-    """``"16,32"`` as numbers."""
-    parts: Sequence[str] = [part.strip() for part in text.split(",") if part.strip()]
-    try:
-        return tuple(kind(part) for part in parts)
-    except ValueError:
-        raise BadInput(f"{option} {text!r} is not a list of numbers; write it with commas, e.g. 16,32") from None

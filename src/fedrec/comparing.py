@@ -139,13 +139,6 @@ def share_settings(
 
 
 def carry_out(
-    jobs: Jobs, *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
-) -> Comparison:
-    """Run what is not there yet, resume what was cut off, read the rest. A failure costs one run only."""
-    return carry_out_all([jobs], parallel=parallel, memory_mb=memory_mb, watcher=watcher)[0]
-
-
-def carry_out_all(
     plans: Sequence[Jobs], *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
 ) -> list[Comparison]:
     """The runs of several data sets as one heap of work: one seed of everything before the next."""

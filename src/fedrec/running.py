@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.loop import Plan, Progress, Record, run_rounds
+from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.method import Method
-from fedrec.core.participation import Participation
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
@@ -23,6 +22,7 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import Task
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
+from fedrec.runs.plan import participation_of, plan_of
 from fedrec.runs.recipes import recipe
 from fedrec.runs.result import describe, summary
 from fedrec.runs.settings import RunSettings
@@ -78,11 +78,6 @@ def resolve(method: str, given: dict[str, Any]) -> RunSettings:
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
     participation_of(settings)  # impossible shares are found before any work
     return settings
-
-
-def participation_of(settings: RunSettings) -> Participation:
-    """Who takes part, by the run's settings."""
-    return Participation(settings.participation, settings.rest, settings.dropout)
 
 
 def prepare(settings: RunSettings) -> Prepared:
@@ -184,30 +179,13 @@ def _carry_out(
     if settings.runtime == "flower":  # the same loop, inside Flower's server process
         progress = runtime.carry_out(folder, on_round)
     else:
-        run_rounds(runtime, make_plan(prepared), progress, after)
+        run_rounds(runtime, plan_of(settings, prepared.task.protocol), progress, after)
     if progress.best_state is not None:
         runtime.restore(progress.best_state)
     result = summarise(prepared, progress)
     if folder is not None:
         folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids)
     return Result(result, prepared, folder, progress.best_per_user)
-
-
-def make_plan(prepared: Prepared) -> Plan:
-    """The loop's plan out of run settings and protocol."""
-    settings, selection = prepared.settings, prepared.task.protocol.selection
-    return Plan(
-        rounds=settings.rounds,
-        seed=settings.seed,
-        participation=participation_of(settings),
-        judged=prepared.task.protocol.judged,
-        select_part=selection.part,
-        select_metric=selection.metric,
-        patience=settings.patience or selection.patience,
-        settle=settings.settle,
-        evaluate_every=settings.evaluate_every,
-        keep_selected=settings.keep_selected,
-    )
 
 
 def summarise(prepared: Prepared, progress: Progress) -> dict[str, Any]:

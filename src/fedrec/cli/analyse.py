@@ -124,11 +124,9 @@ def filters(
     from fedrec.cli.progress import Lines
     from fedrec.report.filters import filters_csv, filters_figure
 
-    if jobs < 1:
-        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+    o.check_jobs(jobs)
     asked = analysis.Asked(
-        analysis.numbers(ks, "--ks", int), filter_rounds, tuple(name for name in trained.split(",") if name),
-        rounds, analysis.numbers(noise, "--noise", float),
+        o.numbers(ks, "--ks", int), filter_rounds, tuple(o.words(trained)), rounds, o.numbers(noise, "--noise", float),
     )  # fmt: skip
     name = f"filters-{Path(data).name}-{protocol}"
     given = o.present(data=data, data_dir=data_dir, protocol=protocol, seed=seed, keep_selected=False)

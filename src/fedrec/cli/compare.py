@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,8 +82,7 @@ def compare(
     check_json(json_file)
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
-    if jobs < 1:
-        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+    o.check_jobs(jobs)
     given = o.present(
         data_dir=data_dir,
         protocol=protocol,
@@ -112,7 +112,7 @@ def compare(
     watcher = Lines(quiet, jobs)
     watcher.known([job for plan in plans for job in plan.jobs])
     try:
-        comparisons = comparing.carry_out_all(plans, parallel=jobs, memory_mb=total_memory_mb, watcher=watcher)
+        comparisons = comparing.carry_out(plans, parallel=jobs, memory_mb=total_memory_mb, watcher=watcher)
     except KeyboardInterrupt:
         typer.echo("fedrec: runs so far are kept; the same command goes on from there", err=True)
         raise
@@ -136,17 +136,17 @@ def compare(
 def data_names(text: str) -> list[str]:
     """``"ml-100k,demo"`` as a list; a world's own settings (``scale:users=9,items=8``) have commas too."""
     names: list[str] = []
-    for part in (part.strip() for part in text.split(",")):
+    for part in o.words(text):
         if names and ":" in names[-1] and "=" in part and ":" not in part:
             names[-1] += f",{part}"
-        elif part:
+        else:
             names.append(part)
     return names or [text]
 
 
 def parse_seeds(text: str) -> list[int]:
     """``"0,1,2"`` as numbers."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = o.words(text)
     if not parts or not all(part.isdecimal() for part in parts):
         raise BadInput(f"--seeds {text!r} is not a list of seeds; write whole numbers with commas, e.g. 0,1,2")
     return [int(part) for part in parts]
@@ -173,35 +173,30 @@ def command_line(context: typer.Context) -> str:
 
 def print_comparison(comparison: Any) -> None:
     """Leak banner, table and notes; within the width of a terminal, elsewhere as wide as they are."""
-    from rich.console import Console
-    from rich.text import Text
-
     from fedrec.report.terminal import terminal_table
     from fedrec.report.wording import notes
 
-    console = Console(highlight=False)
-    table = terminal_table(comparison)
-    if not console.is_terminal:
-        console.width = console.measure(table, options=console.options.update(width=1000)).maximum
-    if comparison.banner:
-        console.print(Text(comparison.banner, style="bold red"), soft_wrap=not console.is_terminal)
-    console.print(table)
-    for note in notes(comparison):
-        console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
+    _print([terminal_table(comparison)], notes(comparison), comparison.banner)
 
 
 def print_leaderboard(board: Any) -> None:
     """A table a metric, and how to read them."""
+    from fedrec.report.leaderboard import reading, terminal_table
+
+    _print([terminal_table(board, metric) for metric in board.metrics], reading(board))
+
+
+def _print(tables: Sequence[Any], notes: Sequence[str], banner: str | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from fedrec.report.leaderboard import reading, terminal_table
+    from fedrec.report.terminal import print_table
 
     console = Console(highlight=False)
-    for metric in board.metrics:
-        table = terminal_table(board, metric)
-        if not console.is_terminal:
-            console.width = console.measure(table, options=console.options.update(width=1000)).maximum
-        console.print(table)
-    for note in reading(board):
-        console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
+    wide = not console.is_terminal
+    if banner:
+        console.print(Text(banner, style="bold red"), soft_wrap=wide)
+    for table in tables:
+        print_table(console, table)
+    for note in notes:
+        console.print(Text(note, style="dim"), soft_wrap=wide)

@@ -46,6 +46,25 @@ EvaluateUsers = Annotated[int | None, typer.Option("--evaluate-users", help="Jud
 MemoryMb = Annotated[int, typer.Option("--memory-mb", help="Working memory that blocks are sized for.")]
 
 
+def check_jobs(jobs: int | None) -> None:
+    """A number of runs at once, where one is given."""
+    if jobs is not None and jobs < 1:
+        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+
+
+def words(text: str | None) -> list[str]:
+    """``"a,b"`` as a list."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def numbers(text: str, option: str, kind: type[Any]) -> tuple[Any, ...]:
+    """``"16,32"`` as numbers."""
+    try:
+        return tuple(kind(part) for part in words(text))
+    except ValueError:
+        raise BadInput(f"{option} {text!r} is not a list of numbers; write it with commas, e.g. 16,32") from None
+
+
 def parse_sets(pairs: list[str] | None) -> dict[str, Any]:
     """``["dim=16", "lr=0.1"]`` as a dictionary; values are read as YAML (numbers, true, [32, 16])."""
     import yaml

@@ -56,12 +56,11 @@ def reproduce(
     check_json(json_file)
     if paper is None:
         raise BadInput(f"which paper? name one of {', '.join(published.PAPERS)}")
-    if jobs is not None and jobs < 1:
-        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+    o.check_jobs(jobs)
     if memory_mb is not None and memory_mb < 256:
         raise BadInput(f"--memory-mb {memory_mb} is out of range; give 256 or more")
     found = published.find(paper)
-    chosen = (found.table(table) if table else found.tables[0]).chosen(words(rows), words(columns))
+    chosen = (found.table(table) if table else found.tables[0]).chosen(o.words(rows), o.words(columns))
     parallel = jobs or max(1, (os.cpu_count() or 1) // 4)
     folder = (out or Path("runs") / f"reproduce-{paper}") / ("quick" if quick else "")
     command = command_line(context)
@@ -91,11 +90,6 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def words(text: str | None) -> list[str]:
-    """``"a,b"`` as a list."""
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
 def print_plan(work: Any) -> None:
     """What would be run, and what cannot be."""
     jobs = work.jobs
@@ -116,16 +110,15 @@ def print_reproduction(done: Any) -> None:
 
     from fedrec.report.reproduction import heading, remarks
     from fedrec.report.reproduction_text import terminal_tables
+    from fedrec.report.terminal import print_table
 
     console = Console(highlight=False)
     wide = not console.is_terminal
     console.print(Text(heading(done), style="bold"), soft_wrap=wide)
     for banner, table in terminal_tables(done):
-        if wide:
-            console.width = console.measure(table, options=console.options.update(width=1000)).maximum
         if banner:
             console.print(Text(banner, style="bold red"), soft_wrap=wide)
-        console.print(table)
+        print_table(console, table)
     for remark in remarks(done):
         console.print(Text(remark, style="dim"), soft_wrap=wide)
     for what, reason in done.absent:

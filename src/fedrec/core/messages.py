@@ -8,7 +8,7 @@ and put it together again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
@@ -104,6 +104,15 @@ Value = TypeVar("Value")
 def fields_of(value: Any) -> list[tuple[str, Axis, Any]]:
     """Name, axis and content of each field."""
     return [(f.name, f.metadata.get("axis", Axis.SHARED), getattr(value, f.name)) for f in dataclasses.fields(value)]
+
+
+def opened(value: Any) -> Iterator[tuple[str, Any]]:
+    """Name and content of each field, and of each entry of a field that is a dictionary (``networks[out]``)."""
+    for name, _, content in fields_of(value):
+        if isinstance(content, dict):
+            yield from ((f"{name}[{key}]", entry) for key, entry in content.items())
+        else:
+            yield name, content
 
 
 def index_along(axis: Axis, block: Block, positions: NDArray[np.integer]) -> Int64 | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.core import wire
-from fedrec.core.messages import Rows, fields_of, gather, scatter
+from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.letters import Answer, Ask, Hello, Meet, Settle
@@ -208,10 +208,9 @@ def chunks(positions: Int64, size: int) -> Iterator[Int64]:
 
 def refuse_not_finite(method: str, upload: Any) -> None:
     """A value that is not finite would poison the sum: better no answer than that."""
-    for name, _, content in fields_of(upload):
-        for values in content.values() if isinstance(content, dict) else [content]:
-            numbers = values.values if isinstance(values, Rows) else values
-            if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-                raise FloatingPointError(
-                    f"{method}: the upload field {name!r} is not finite after local training; a smaller lr helps"
-                )
+    for name, content in opened(upload):
+        numbers = content.values if isinstance(content, Rows) else content
+        if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            raise FloatingPointError(
+                f"{method}: the upload field {name!r} is not finite after local training; a smaller lr helps"
+            )

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Plan, Progress, Record, run_rounds
-from fedrec.core.participation import Participation
 from fedrec.core.settings import build
 from fedrec.data.ragged import Int64
 from fedrec.deploy.federation import Federation
@@ -24,6 +23,7 @@ from fedrec.deploy.roster import Roster
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
+from fedrec.runs.plan import plan_of
 from fedrec.runs.settings import RunSettings
 
 log = logging.getLogger("fedrec.deploy")
@@ -72,7 +72,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     kind = find_method(settings.method)
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = folder.restore((kind.__module__,))
-    plan = plan_of(settings)
+    plan = plan_of(settings, find_protocol(settings.protocol))
     runtime = Federation(
         method,
         roster.world(job.data_name, job.n_items),
@@ -111,23 +111,6 @@ def gather_nodes(exchange: Any, wanted: int, seconds: float) -> list[Hello]:
             raise NodesMissing(f"{wanted} nodes are needed; after {seconds:g} s there are: {here}")
         time.sleep(0.5)
     return list(exchange.hellos.values())
-
-
-def plan_of(settings: RunSettings) -> Plan:
-    """The loop's plan; the same as in process."""
-    protocol = find_protocol(settings.protocol)
-    return Plan(
-        rounds=settings.rounds,
-        seed=settings.seed,
-        participation=Participation(settings.participation, settings.rest, settings.dropout),
-        judged=protocol.judged,
-        select_part=protocol.selection.part,
-        select_metric=protocol.selection.metric,
-        patience=settings.patience or protocol.selection.patience,
-        settle=settings.settle,
-        evaluate_every=settings.evaluate_every,
-        keep_selected=settings.keep_selected,
-    )
 
 
 def upcoming(plan: Plan, roster: Roster) -> Callable[[int], Int64 | None]:

@@ -10,8 +10,8 @@ every small operation costs more than it gains; on another device one chunk hold
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ from fedrec.keyed import U64
 from fedrec.learn.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
 from fedrec.learn.random_torch import from_words, orders
 from fedrec.learn.samples import Samples
-from fedrec.learn.workers import thread_count
+from fedrec.learn.torch_workers import over_chunks
 
 if TYPE_CHECKING:
     from fedrec.learn.train import LocalSettings, Trained
@@ -108,17 +108,7 @@ def train_batched(
     )  # fmt: skip
     limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, dim)
     chunks = list(_chunks(counts, settings.batch_size, limit))
-    if device == "cpu":
-        before = torch.get_num_threads()
-        try:
-            with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
-                    done.result()
-        finally:
-            torch.set_num_threads(before)
-    else:
-        for clients in chunks:
-            _train_chunk(job, clients)
+    over_chunks(partial(_train_chunk, job), chunks, device, threads)
     return Trained(
         users=job.users_out,
         rows=Rows(rows_start, rows_ids, _returned(job.changes), block.n_items),

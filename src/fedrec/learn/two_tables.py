@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -35,8 +35,8 @@ from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.random_torch import from_words, orders
 from fedrec.learn.samples import Samples, has_numba
+from fedrec.learn.torch_workers import over_chunks
 from fedrec.learn.two_tables_scratch import Scratch
-from fedrec.learn.workers import thread_count
 
 CPU_NUMBERS = 1 << 20
 """Numbers in one table of a chunk on the CPU: enough clients that calls cost little beside their arithmetic."""
@@ -220,17 +220,7 @@ def train_two_tables(
         out[segments(block.user_start, idle) if name == "bias" else idle] = 0
     limit = max(1, (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, shared.size))
     chunks = list(_chunks(job.counts, limit))
-    if device == "cpu":
-        before = torch.get_num_threads()
-        try:
-            with ThreadPoolExecutor(thread_count(threads), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                for done in [pool.submit(_train_chunk, job, clients) for clients in chunks]:
-                    done.result()
-        finally:
-            torch.set_num_threads(before)
-    else:
-        for clients in chunks:
-            _train_chunk(job, clients)
+    over_chunks(partial(_train_chunk, job), chunks, device, threads)
     return TwoTablesTrained(job.users_out, job.shared_out, job.loss, dict(job.networks_out))
 
 

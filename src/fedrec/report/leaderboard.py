@@ -10,9 +10,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fedrec.report.comparison import GROUPS, Cell, Comparison, Group
+from fedrec.report.markdown import cell_markdown, line
 from fedrec.report.page import HtmlTable, Page, Section, Td, Th, banner, join, listed, paragraphs, render
-from fedrec.report.page_comparison import failures_html, protocol_html, value_cell
+from fedrec.report.page_comparison import failures_html, group_tag, protocol_html, value_cell
 from fedrec.report.records import as_json
+from fedrec.report.terminal import bare_table
 from fedrec.report.wording import HEADINGS, cell_text, notes, title
 
 if TYPE_CHECKING:
@@ -87,17 +89,9 @@ def heading(board: Leaderboard) -> str:
 
 def terminal_table(board: Leaderboard, metric: str) -> Table:
     """Methods as rows in groups, data sets as columns."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(f"{metric}: {heading(board)}", style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    table = bare_table(f"{metric}: {heading(board)}")
     table.add_column("method", no_wrap=True)
     for name in board.names:
         table.add_column(name, justify="right")
@@ -129,20 +123,15 @@ def markdown_page(board: Leaderboard, command: str = "") -> str:
 def markdown_table(board: Leaderboard, metric: str) -> str:
     """One metric on every data set."""
     lines = [
-        "| " + " | ".join(["method", *board.names, "rank"]) + " |",
-        "| " + " | ".join(["---", *["---:"] * (len(board.names) + 1)]) + " |",
+        line(["method", *board.names, "rank"]),
+        line(["---", *["---:"] * (len(board.names) + 1)]),
     ]
     last: str | None = None
     for standing in board.standings(metric):
         if standing.group != last:
-            lines.append("| " + " | ".join([f"*{HEADINGS[standing.group]}*", *[""] * (len(board.names) + 1)]) + " |")
+            lines.append(line([f"*{HEADINGS[standing.group]}*", *[""] * (len(board.names) + 1)]))
             last = standing.group
-        cells = []
-        for cell in standing.cells:
-            text = cell_text(cell).replace("*", "\\*").replace("~", "\\~")
-            mean, gap, spread = text.partition(" ")
-            cells.append(f"**{mean}**{gap}{spread}" if cell is not None and cell.best else text)
-        lines.append("| " + " | ".join([standing.method, *cells, rank_text(standing)]) + " |")
+        lines.append(line([standing.method, *map(cell_markdown, standing.cells), rank_text(standing)]))
     return "\n".join(lines)
 
 
@@ -208,8 +197,7 @@ def _table(board: Leaderboard, metric: str) -> str:
     heads = [Th("method", number=False), *(Th(name) for name in board.names), Th("rank", about="mean place")]
     rows = []
     for standing in board.standings(metric):
-        tag = f' <span class="tag">{HEADINGS[standing.group].removesuffix("s")}</span>'
-        first = Td(escape(standing.method) + (tag if standing.group != "federated" else ""))
+        first = Td(escape(standing.method) + group_tag(standing.group))
         last = Td(rank_text(standing), None if math.isinf(standing.rank) else standing.rank)
         cells = [first, *(value_cell(cell) for cell in standing.cells), last]
         rows.append(("control" if standing.group == "control" else "", cells))

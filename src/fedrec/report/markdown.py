@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedrec.report.comparison import Comparison, Row
+from fedrec.report.comparison import Cell, Comparison, Row
 from fedrec.report.wording import (
     HEADINGS,
     cell_text,
@@ -41,22 +41,24 @@ def markdown_table(comparison: Comparison) -> str:
         "KiB up per client and round",
         *(["failed"] * failed),
     ]
-    lines = [_line(heads), _line(["---", *["---:"] * (len(comparison.columns) + 2), *["---"] * failed])]
+    lines = [line(heads), line(["---", *["---:"] * (len(comparison.columns) + 2), *["---"] * failed])]
     for group, rows in comparison.grouped():
-        lines.append(_line([f"*{HEADINGS[group]}*", *[""] * (len(heads) - 1)]))
-        lines += [_line(_cells(row, comparison, failed)) for row in rows]
+        lines.append(line([f"*{HEADINGS[group]}*", *[""] * (len(heads) - 1)]))
+        lines += [line(_cells(row, comparison, failed)) for row in rows]
     return "\n".join(lines)
 
 
 def _cells(row: Row, comparison: Comparison, failed: bool) -> list[str]:
-    cells = []
-    for name in comparison.columns:
-        cell = row.cells.get(name)
-        text = _escaped(cell_text(cell)).replace(" ±", " ± ")
-        mean, gap, spread = text.partition(" ")
-        cells.append(f"**{mean}**{gap}{spread}" if cell is not None and cell.best else text)
+    cells = [cell_markdown(row.cells.get(name)) for name in comparison.columns]
     reason = [_escaped(failure_text(row.failures))] if failed else []
     return [_escaped(name_text(row, comparison)), *cells, seconds_text(row), upload_text(row), *reason]
+
+
+def cell_markdown(cell: Cell | None) -> str:
+    """Mean, mark and spread; the best mean of a group stands out."""
+    text = _escaped(cell_text(cell)).replace(" ±", " ± ")
+    mean, gap, spread = text.partition(" ")
+    return f"**{mean}**{gap}{spread}" if cell is not None and cell.best else text
 
 
 def _settings(row: Row) -> str:
@@ -68,7 +70,8 @@ def _settings(row: Row) -> str:
     return f"- {row.method}: {text}" + (f"; `{own}`" if own else "")
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """One line of a table."""
     return "| " + " | ".join(cells) + " |"
 
 

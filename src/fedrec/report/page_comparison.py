@@ -12,7 +12,7 @@ from fedrec.evaluation.protocols import Protocol
 from fedrec.methods.registry import find as find_method
 from fedrec.report import page_figures
 from fedrec.report.commands import run_command
-from fedrec.report.comparison import FLOOR, Cell, Comparison, Row
+from fedrec.report.comparison import FLOOR, Cell, Comparison, Group, Row
 from fedrec.report.page import (
     HtmlTable,
     Page,
@@ -94,13 +94,17 @@ def results_table(comparison: Comparison) -> str:
 
 
 def _cells(row: Row, comparison: Comparison, failed: bool) -> list[Td]:
-    tag = f' <span class="tag">{HEADINGS[row.group].removesuffix("s")}</span>' if row.group != "federated" else ""
-    found = [Td(escape(name_text(row, comparison)) + tag)]
+    found = [Td(escape(name_text(row, comparison)) + group_tag(row.group))]
     found += [value_cell(row.cells.get(name)) for name in comparison.columns]
     found.append(Td(seconds_text(row), row.seconds if row.runs else None))
     upload = upload_text(row)
     found.append(Td(upload, None if upload == "-" else row.bytes("upload")))
     return found + [Td(escape(failure_text(row.failures)), cls="note")] * failed
+
+
+def group_tag(group: Group) -> str:
+    """What stands behind the name of a method that is not federated."""
+    return "" if group == "federated" else f' <span class="tag">{HEADINGS[group].removesuffix("s")}</span>'
 
 
 def value_cell(cell: Cell | None) -> Td:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrec.evaluation.statistics import Summary
 from fedrec.report.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
+from fedrec.report.terminal import bare_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -77,21 +78,11 @@ def name_of(line: Line) -> str:
 
 def terminal_tables(reproduction: Reproduction) -> list[tuple[str | None, Table]]:
     """A leak banner, where there is one, and a table for every data set and two metrics."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     found: list[tuple[str | None, Table]] = []
     metrics = list(enumerate(reproduction.table.metrics))
     for panel in reproduction.panels:
         for first in range(0, len(metrics), AT_ONCE):
-            table = Table(
-                title=Text(f"{panel.column.label}", style="bold"),
-                title_justify="left",
-                box=box.SIMPLE_HEAD,
-                padding=(0, 1, 0, 0),
-                pad_edge=False,
-            )
+            table = bare_table(panel.column.label)
             table.add_column("row", no_wrap=True)
             for _, metric in metrics[first : first + AT_ONCE]:
                 for head in heads_of(metric, reproduction):

@@ -16,23 +16,32 @@ from fedrec.report.wording import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
-def terminal_table(comparison: Comparison) -> Table:
-    """Methods as rows in groups, metrics and costs as columns; spreads go below means where it is narrow."""
+def bare_table(heading: str) -> Table:
+    """An empty table; its margins are tight, because five metrics and the costs must fit into 80 columns."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    # tight margins: five metrics and the costs must fit into 80 columns
-    table = Table(
-        title=Text(title(comparison), style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    title = Text(heading, style="bold")
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Within the width of a terminal; elsewhere as wide as the table is."""
+    if not console.is_terminal:
+        console.width = console.measure(table, options=console.options.update(width=1000)).maximum
+    console.print(table)
+
+
+def terminal_table(comparison: Comparison) -> Table:
+    """Methods as rows in groups, metrics and costs as columns; spreads go below means where it is narrow."""
+    from rich.text import Text
+
+    table = bare_table(title(comparison))
     table.add_column("method", no_wrap=True)
     for name in comparison.columns:
         table.add_column(name, justify="right", min_width=max(len("0.0000*°"), len(name)))

@@ -15,7 +15,7 @@ from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.loop import Cost, Judged
-from fedrec.core.messages import Float32, Rows, fields_of, gather, scatter
+from fedrec.core.messages import Float32, Rows, gather, opened, scatter
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.population import Population
 from fedrec.data.ragged import Int64
@@ -151,9 +151,7 @@ class Simulator:
 
     def _check(self, upload: Any, block: Block) -> None:
         """A value that is not finite would poison the sum: name the client and the field."""
-        named = ((name, content) for name, _, content in fields_of(upload))
-        flat = (one for name, content in named for one in _named_parts(name, content))
-        for name, content in flat:
+        for name, content in opened(upload):
             values = content.values if isinstance(content, Rows) else content
             if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
@@ -171,13 +169,6 @@ class Simulator:
 
     def _name(self, block: Block, position: int) -> str:
         return self.people.client_ids[int(block.clients[position])]
-
-
-def _named_parts(name: str, content: Any) -> list[tuple[str, Any]]:
-    """A field, or the arrays of one that is a dictionary."""
-    if isinstance(content, dict):
-        return [(f"{name}[{key}]", array) for key, array in content.items()]
-    return [(name, content)]
 
 
 def _chunks(positions: Int64, size: int) -> Iterator[Int64]:

@@ -90,14 +90,20 @@ def test_gradients_written_out_equal_torchs_own(name, scorer):
     block = made_block()
     fast, fast_private = trained(block, VARIANTS[name], scorer)
     plain, plain_private = trained(block, VARIANTS[name], scorer, "torch")
-    np.testing.assert_allclose(fast.shared, plain.shared, rtol=2e-4, atol=2e-5)
-    np.testing.assert_allclose(fast_private, plain_private, rtol=2e-4, atol=2e-5)
-    np.testing.assert_allclose(fast.users, plain.users, rtol=2e-4, atol=2e-5)
-    np.testing.assert_allclose(fast.loss, plain.loss, rtol=1e-4)
-    assert fast.networks.keys() == plain.networks.keys()
-    for key in fast.networks:
-        np.testing.assert_allclose(fast.networks[key], plain.networks[key], rtol=2e-4, atol=2e-5, err_msg=key)
+    assert_alike((fast, fast_private), (plain, plain_private), rtol=2e-4, atol=2e-5, loss=1e-4)
     assert np.abs(fast.shared).max() > 1e-3
+
+
+def assert_alike(one, other, *, rtol, atol, loss):
+    """Two trainings, each what it gives and the private tables that it wrote."""
+    (left, left_private), (right, right_private) = one, other
+    np.testing.assert_allclose(left.shared, right.shared, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(left_private, right_private, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(left.users, right.users, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(left.loss, right.loss, rtol=loss)
+    assert left.networks.keys() == right.networks.keys()
+    for key in left.networks:
+        np.testing.assert_allclose(left.networks[key], right.networks[key], rtol=rtol, atol=atol, err_msg=key)
 
 
 @pytest.mark.parametrize("scorer", ["mf", "affine"])
@@ -105,14 +111,9 @@ def test_gradients_written_out_equal_torchs_own(name, scorer):
 def test_rows_in_place_equal_rows_copied(name, scorer):
     """The kernel of the CPU against plain torch, which is what another device runs."""
     block = made_block()
-    kernel, kernel_private = trained(block, VARIANTS[name], scorer)
-    copied, copied_private = trained(block, VARIANTS[name], scorer, "closed")
-    np.testing.assert_allclose(kernel.shared, copied.shared, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(kernel_private, copied_private, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(kernel.users, copied.users, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(kernel.loss, copied.loss, rtol=1e-5)
-    for key in kernel.networks:
-        np.testing.assert_allclose(kernel.networks[key], copied.networks[key], rtol=1e-4, atol=1e-5, err_msg=key)
+    kernel = trained(block, VARIANTS[name], scorer)
+    copied = trained(block, VARIANTS[name], scorer, "closed")
+    assert_alike(kernel, copied, rtol=1e-4, atol=1e-5, loss=1e-5)
 
 
 @pytest.mark.parametrize("engine", ["auto", "closed", "torch"])

@@ -1,0 +1,30 @@
+"""The loop's plan out of run settings and protocol: the same in process and over a network."""
+
+from __future__ import annotations
+
+from fedrec.core.loop import Plan
+from fedrec.core.participation import Participation
+from fedrec.evaluation.protocols import Protocol
+from fedrec.runs.settings import RunSettings
+
+
+def participation_of(settings: RunSettings) -> Participation:
+    """Who takes part, by the run's settings."""
+    return Participation(settings.participation, settings.rest, settings.dropout)
+
+
+def plan_of(settings: RunSettings, protocol: Protocol) -> Plan:
+    """How many rounds, who takes part, what is judged and when to stop."""
+    selection = protocol.selection
+    return Plan(
+        rounds=settings.rounds,
+        seed=settings.seed,
+        participation=participation_of(settings),
+        judged=protocol.judged,
+        select_part=selection.part,
+        select_metric=selection.metric,
+        patience=settings.patience or selection.patience,
+        settle=settings.settle,
+        evaluate_every=settings.evaluate_every,
+        keep_selected=settings.keep_selected,
+    )
