@@ -25,11 +25,13 @@ from fedrec.deploy.recommending import recommend
 from fedrec.deploy.resident import ask_worker
 from fedrec.deploy.roster import Roster
 from fedrec.deploy.rules import Rules
-from fedrec.deploy.serve import plan_of, upcoming
+from fedrec.deploy.serve import upcoming
 from fedrec.deploy.share import NodeOptions
 from fedrec.deploy.store import NodeStore
 from fedrec.errors import BadInput
+from fedrec.evaluation.protocols import find_protocol
 from fedrec.evaluation.sums import MetricSums
+from fedrec.runs.plan import plan_of
 
 
 def own_files(folder: Path) -> tuple[list[NodeOptions], tuple[str, ...]]:
@@ -51,7 +53,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
     options, catalogue = own_files(tmp_path)
     word = Meet(RUN, settings.model_dump_json(exclude={"data_dir"}), catalogue)
     roster = Roster.of([Node(o, RUN).meet(word) for o in reversed(options)])
-    plan, progress = plan_of(settings), Progress()
+    plan, progress = plan_of(settings, find_protocol(settings.protocol)), Progress()
     runtime = Federation(
         running.prepare(settings).method,
         roster.world("mine", len(catalogue)),
