@@ -29,7 +29,7 @@ from fedrec.deploy.serve import upcoming
 from fedrec.deploy.share import NodeOptions
 from fedrec.deploy.store import NodeStore
 from fedrec.errors import BadInput
-from fedrec.evaluation.protocols import find_protocol
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.runs.plan import plan_of
 

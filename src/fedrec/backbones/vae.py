@@ -21,6 +21,9 @@ Float32 = NDArray[np.float32]
 SHARED = ("items_in", "bias_in", "encoder_mid", "encoder_out", "decoder_in", "decoder_mid", "decoder_out")
 """Names of the shared arrays: the global encoder phi (four), then the decoder theta (three)."""
 
+OWN = {"items_in": "own_items_in", "bias_in": "own_bias_in", "encoder_mid": "own_mid", "encoder_out": "own_out"}
+"""Names of an encoder's arrays where they are a user's own."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -59,7 +62,7 @@ class Sizes:
 
 def glorot(generator: np.random.Generator, shape: tuple[int, int]) -> Float32:
     """A fresh weight matrix ``[in, out]`` (Glorot's uniform, as Mult-VAE)."""
-    limit = float(np.sqrt(6.0 / (shape[0] + shape[1])))
+    limit = float(np.sqrt(6.0 / max(1, shape[0] + shape[1])))
     return generator.uniform(-limit, limit, shape).astype(np.float32)
 
 

@@ -7,6 +7,7 @@ whole chunk (:mod:`fedrec.learn.shared_layers`); private layers are each user's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +45,8 @@ class LocalPlan:
     """Weight of the global encoder where the gate is fixed."""
     shared_rate: float = 0.0
     """Rate of plain descent of the copies: eta alpha_u, since line 3 differentiates Eq. (7)."""
+    accumulate: bool = False
+    """Whether Adam sees the sum of all epochs' gradients so far instead of the epoch's own."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,12 @@ class PrivateParts:
 class Factors:
     """What is left of a chunk's local work beside private parts: all that the gradients are made of."""
 
-    arrays: Tensors  # ACTIVATIONS and DELTAS, [users, epochs, width]
-    loss: torch.Tensor  # [users] of the last epoch
+    arrays: Tensors  # ACTIVATIONS and DELTAS, and those of the own encoder; [users, epochs, width]
+    loss: torch.Tensor  # [users] mean over the epochs
 
-    def at_home(self) -> dict[str, Float32]:
-        """The factors as numpy arrays."""
-        return {name: array.cpu().numpy() for name, array in self.arrays.items()}
+    def at_home(self, names: Iterable[str] = (*ACTIVATIONS, *DELTAS)) -> dict[str, Float32]:
+        """Factors as numpy arrays."""
+        return {name: self.arrays[name].cpu().numpy() for name in names}
 
 
 class _Own:
@@ -81,7 +84,7 @@ class _Own:
 
         def layers(start: NDArray[np.int64], array: Float32) -> OwnLayers:
             weights = torch.as_tensor(array).reshape(-1, array.shape[-1]).to(device)
-            return OwnLayers(start, weights, plan.epochs, plan.rate)
+            return OwnLayers(start, weights, plan.epochs, plan.rate, accumulate=plan.accumulate)
 
         self.rows, self.bias = layers(bags.start, parts.rows), layers(self.each, parts.bias)
         self.mid = layers(equal_parts(users, parts.mid.shape[1]), parts.mid)
@@ -127,6 +130,17 @@ class _Own:
             self.gate_bias.backward(back, epoch, want_back=False)
         self.gate_rows.backward(back, epoch, want_back=False)
 
+    def factors(self) -> Tensors:
+        """What the gradients of the local encoder are made of."""
+        users = self.bags.users
+        return {
+            "own_hidden_wide": inputs_by_user(self.mid, users)[:, :, :-1],
+            "own_hidden_narrow": inputs_by_user(self.out, users)[:, :, :-1],
+            "own_delta_in": self.bias.deltas,
+            "own_delta_mid": self.mid.deltas,
+            "own_delta_out": self.out.deltas,
+        }
+
     def write_back(self) -> None:
         """Bring the new values home where they were computed on another device."""
         names = ["rows", "bias", "mid", "out"]
@@ -137,6 +151,12 @@ class _Own:
                 home[...] = weights.cpu().numpy().reshape(home.shape)
 
 
+def inputs_by_user(layers: OwnLayers, users: int) -> torch.Tensor:
+    """Inputs of layers that are equally high: ``[users, epochs, in + 1]``."""
+    rows = layers.inputs  # [users * (in + 1), epochs]
+    return rows.reshape(users, -1, rows.shape[1]).transpose(1, 2)
+
+
 class _CopiedLayer:
     """Every user's full copy of a shared layer with its own optimiser: for Adam, and to test the factors."""
 
@@ -145,7 +165,8 @@ class _CopiedLayer:
         rows = layer.expand(users, *layer.shape).reshape(-1, layer.shape[1]).clone()
         adam = plan.shared == "adam"
         rate = plan.rate if adam else plan.shared_rate
-        self.own = OwnLayers(equal_parts(users, len(layer)), rows, plan.epochs, rate, adam=adam)
+        start = equal_parts(users, len(layer))
+        self.own = OwnLayers(start, rows, plan.epochs, rate, adam=adam, accumulate=adam and plan.accumulate)
 
     def forward(self, values: torch.Tensor, epoch: int) -> torch.Tensor:
         return self.own.forward(with_bias(values), epoch)
@@ -155,8 +176,7 @@ class _CopiedLayer:
 
     @property
     def inputs(self) -> torch.Tensor:
-        rows = self.own.inputs  # [users * (in + 1), epochs]
-        return rows.reshape(self.users, -1, rows.shape[1]).transpose(1, 2)
+        return inputs_by_user(self.own, self.users)
 
     @property
     def deltas(self) -> torch.Tensor:
@@ -172,9 +192,10 @@ class _CopiedItems:
         adam = plan.shared == "adam"
         rate = plan.rate if adam else plan.shared_rate
         self.values = values
-        self.rows = OwnLayers(bags.start, table[bags.ids].clone(), plan.epochs, rate, adam=adam)
+        how = {"adam": adam, "accumulate": adam and plan.accumulate}
+        self.rows = OwnLayers(bags.start, table[bags.ids].clone(), plan.epochs, rate, **how)
         copies = bias.expand(bags.users, -1).clone()
-        self.bias = OwnLayers(equal_parts(bags.users, 1), copies, plan.epochs, rate, adam=adam)
+        self.bias = OwnLayers(equal_parts(bags.users, 1), copies, plan.epochs, rate, **how)
 
     def forward(self, epoch: int) -> torch.Tensor:
         ones = self.bias.weights.new_ones(len(self.bias.weights))
@@ -235,9 +256,8 @@ def train_chunk(
         decoded_wide = decoder_mid.forward(decoded_narrow, epoch).tanh()
         logits = decoder_out.forward(decoded_wide, epoch)  # [users, m]
         chances = logits.log_softmax(1)
-        if epoch == plan.epochs - 1:
-            likelihood = bags.add_up(chances[bags.owners, bags.ids])  # Eq. (3)
-            loss = plan.beta * divergence(mean, variance) - likelihood  # Eq. (6), negated
+        likelihood = bags.add_up(chances[bags.owners, bags.ids])  # Eq. (3)
+        loss += (plan.beta * divergence(mean, variance) - likelihood) / plan.epochs  # Eq. (6), negated
 
         # gradient of the loss with respect to the logits: m_u pi - r_u
         back = chances.exp_().mul_(bags.counts[:, None])
@@ -266,10 +286,11 @@ def train_chunk(
         back = out.backward(to_coded, epoch) * (1 - narrow**2)
         back = mid.backward(back, epoch) * (1 - wide**2)
         items.record(back, epoch)
-    if own is not None:
-        own.write_back()
     arrays = {name: layer.inputs[:, :, :-1] for name, layer in zip(ACTIVATIONS, deep, strict=True)}
     arrays |= {name: layer.deltas for name, layer in zip(DELTAS, [items, *deep], strict=True)}
+    if own is not None:
+        own.write_back()
+        arrays |= own.factors()
     return Factors(arrays, loss.double())
 
 

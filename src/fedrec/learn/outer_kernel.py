@@ -40,17 +40,18 @@ def read_layers(users, start, weights, inputs, epoch, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
-def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, want_back, back):
+def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, accumulate, want_back, back):
     """Send ``deltas[u, epoch]`` back through each layer, then take a step with its gradient, in one pass.
 
     ``back[i] = weights[i] . deltas[u, epoch]`` at the weights before the step; ``inputs`` is
-    ``[rows, epochs]``, ``deltas`` is ``[users, epochs, width]``.
+    ``[rows, epochs]``, ``deltas`` is ``[users, epochs, width]``. With ``accumulate`` the gradient of an epoch
+    is the sum up to it.
     """
     width = weights.shape[1]
     count = epoch + 1
     first = np.empty((count, width), np.float32)  # c_e delta_e
     second = np.empty((count, width), np.float32)  # d_e delta_e^2
-    m, v = np.empty(width, np.float32), np.empty(width, np.float32)
+    m, v, g = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
     whole_1, whole_2 = 1.0 - BETA_1**count, 1.0 - BETA_2**count
     for u in users:
         if adam:
@@ -58,9 +59,9 @@ def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, want_b
                 c = np.float32((1.0 - BETA_1) * BETA_1 ** (epoch - e) / whole_1)
                 d = np.float32((1.0 - BETA_2) * BETA_2 ** (epoch - e) / whole_2)
                 for j in range(width):
-                    g = deltas[u, e, j]
-                    first[e, j] = c * g
-                    second[e, j] = d * g * g
+                    delta = deltas[u, e, j]
+                    first[e, j] = c * delta
+                    second[e, j] = d * delta * delta
         now = deltas[u, epoch]
         for i in range(start[u], start[u + 1]):
             row = weights[i]
@@ -73,6 +74,19 @@ def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, want_b
                 a = rate * inputs[i, epoch]
                 for j in range(width):
                     row[j] -= a * now[j]
+                continue
+            if accumulate:
+                g[:], m[:], v[:] = np.float32(0), np.float32(0), np.float32(0)
+                for e in range(count):
+                    a, history = inputs[i, e], deltas[u, e]
+                    c = np.float32((1.0 - BETA_1) * BETA_1 ** (epoch - e) / whole_1)
+                    d = np.float32((1.0 - BETA_2) * BETA_2 ** (epoch - e) / whole_2)
+                    for j in range(width):
+                        g[j] += a * history[j]
+                        m[j] += c * g[j]
+                        v[j] += d * g[j] * g[j]
+                for j in range(width):
+                    row[j] -= rate * m[j] / (math.sqrt(v[j]) + _EPS)
                 continue
             seen = False
             for e in range(count):

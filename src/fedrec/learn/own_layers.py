@@ -17,7 +17,8 @@ from fedrec.learn.samples import has_numba
 class OwnLayers:
     """A layer of each user, rows below each other; user ``u`` has ``start[u] .. start[u + 1]`` of them.
 
-    ``weights`` ``[rows, out]`` change in place. The optimiser (Adam or plain descent) starts afresh.
+    ``weights`` ``[rows, out]`` change in place. The optimiser (Adam or plain descent) starts afresh. With
+    ``accumulate`` Adam sees the sum of all gradients so far, as if nobody cleared them.
     """
 
     def __init__(
@@ -28,9 +29,11 @@ class OwnLayers:
         rate: float,
         *,
         adam: bool = True,
+        accumulate: bool = False,
         kernel: bool | None = None,
     ) -> None:
         self.start, self.weights, self.rate, self.adam = start, weights, rate, adam
+        self.accumulate = accumulate
         self.kernel = (weights.device.type == "cpu" and has_numba()) if kernel is None else kernel
         rows, width = weights.shape
         users = len(start) - 1
@@ -41,6 +44,7 @@ class OwnLayers:
             self.owners = torch.from_numpy(owners).to(weights.device)
             self.mean = torch.zeros_like(weights) if adam else None
             self.square = torch.zeros_like(weights) if adam else None
+            self.total = torch.zeros_like(weights) if accumulate else None
 
     def forward(self, inputs: torch.Tensor, epoch: int) -> torch.Tensor:
         """``[rows] -> [users, out]``."""
@@ -65,7 +69,7 @@ class OwnLayers:
             back = self.weights.new_zeros(len(self.weights))
             arguments = (
                 self.start, self.weights.numpy(), self.inputs.numpy(), self.deltas.numpy(),
-                epoch, np.float32(self.rate), self.adam, want_back, back.numpy(),
+                epoch, np.float32(self.rate), self.adam, self.accumulate, want_back, back.numpy(),
             )  # fmt: skip
             over_pieces(step_layers, np.diff(self.start), arguments)
             return back
@@ -75,6 +79,8 @@ class OwnLayers:
         if self.mean is None or self.square is None:
             self.weights.sub_(gradient, alpha=self.rate)
             return back
+        if self.total is not None:
+            gradient = self.total.add_(gradient)
         step = epoch + 1
         self.mean.mul_(BETA_1).add_(gradient, alpha=1 - BETA_1)
         self.square.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)

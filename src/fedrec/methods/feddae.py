@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from fedrec.backbones.vae import fresh_encoder, glorot
+from fedrec.backbones.vae import Bags, Sizes, fresh_encoder, glorot
 from fedrec.core import disk_array, messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, fields_of, per_interaction, per_user
 from fedrec.core.method import Card, Keys
-from fedrec.methods.vae_family import VaeMethod, VaeSettings
+from fedrec.methods.vae_family import Span, VaeMethod, VaeSettings
+from fedrec.methods.vae_messages import Nets, TwinNets
 
 if TYPE_CHECKING:
     from fedrec.learn.dual_encoder import LocalPlan, PrivateParts
@@ -38,10 +39,10 @@ class FedDaeSettings(VaeSettings):
         "code), or a fixed weight (Table 3)",
     )
     weight: float = Field(0.5, ge=0, le=1, description="weight w of the global encoder with gate=fixed (Table 3)")
-    persist: bool = Field(
-        True,
-        description="keep the private encoder and gate from round to round (the paper); without, they start afresh in "
-        "every round and are judged as they started, which is what the public code amounts to",
+    local_encoder: Literal["kept", "fresh", "averaged"] = Field(
+        "kept",
+        description="private encoder and gate from round to round: kept (the paper); started afresh in every round and "
+        "judged so; or gates afresh and the encoder averaged on the server like the global one (the public code)",
     )
     private_budget_mb: int = Field(
         8192, ge=0, description="memory for private encoders; what exceeds it lives on disk (memory-mapped)"
@@ -81,14 +82,15 @@ class FedDae(VaeMethod[PrivateEncoder]):
         sum_suffices=False,
         departures=(
             "local encoder and gate persist from round to round; the public code means to restore them but does "
-            "not (it assigns into state_dict(), which has no effect; persist=false), and averages local encoders on "
-            "the server, which is not done here",
+            "not (it assigns into state_dict(), which has no effect), and averages local encoders on the server "
+            "(local_encoder=averaged)",
             "beta rises linearly to its value over the first rounds (as in Mult-VAE); in the public code it is 1 "
-            "in the first round and 0 ever after",
+            "in the first round and 0 ever after (schedule=first-round)",
             "the private parts learn by Adam (fresh each round), the clients' copies of the shared layers by plain "
             "gradient descent scaled by alpha_u = 1/n (Algorithm 1, lines 3 and 4, with Eq. 7; unscaled it diverges), "
             "the server descends by Adam; the public code uses Adam "
-            "everywhere (local_shared=adam) and never clears the clients' gradients between epochs",
+            "everywhere (local_shared=adam) and never clears the clients' gradients between epochs "
+            "(local_gradient=accumulated)",
             "the public code ends a run when the loss changes by less than 1 % (--settle 0.01, the recipe under "
             "paper-feddae); elsewhere all rounds are run and one is chosen on validation",
             "one sample of epsilon for the combined Gaussian, and one dropout mask for both encoders",
@@ -107,6 +109,8 @@ class FedDae(VaeMethod[PrivateEncoder]):
         """Every user starts from the same private encoder; what differs later is its own."""
         chosen = self.settings
         sizes, users, count = self.sizes(world.n_items), block.n_users, len(block.train.values)
+        if self.shares_local_encoder:
+            sizes = Sizes(world.n_items, 0)  # the encoder comes with the download, only the gate is here
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
         encoder = fresh_encoder(keys.server("local encoder"), sizes)
         hidden = {"linear": 2, "mlp": chosen.dim, "fixed": 0}[chosen.gate]
@@ -137,26 +141,41 @@ class FedDae(VaeMethod[PrivateEncoder]):
         self.release(private)
         return private
 
-    def parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts:
+    @property
+    def shares_local_encoder(self) -> bool:
+        return self.settings.local_encoder == "averaged"
+
+    def parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts:
         from fedrec.learn.dual_encoder import PrivateParts
 
-        def view(name: str, where: slice) -> Array:
-            return np.asarray(getattr(private, name)[where])
+        def view(name: str, part: slice) -> Array:
+            return np.asarray(getattr(private, name)[part])
 
+        if isinstance(nets, TwinNets):
+
+            def each(layer: Array) -> Array:
+                return np.broadcast_to(layer, (bags.users, *layer.shape)).copy()
+
+            encoder = {
+                "rows": nets.own_items_in[bags.ids.cpu().numpy()],
+                "bias": each(nets.own_bias_in),
+                "mid": each(nets.own_mid),
+                "out": each(nets.own_out),
+            }
+        else:
+            encoder = {name: view(name, where.users) for name in ("bias", "mid", "out")}
+            encoder["rows"] = view("rows", where.interactions)
         return PrivateParts(
-            rows=view("rows", interactions),
-            bias=view("bias", users),
-            mid=view("mid", users),
-            out=view("out", users),
-            gate_rows=view("gate_rows", interactions),
-            gate_bias=view("gate_bias", users),
-            gate_out=view("gate_out", users),
+            **encoder,
+            gate_rows=view("gate_rows", where.interactions),
+            gate_bias=view("gate_bias", where.users),
+            gate_out=view("gate_out", where.users),
         )
 
-    def training_parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts:
+    def training_parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts:
         """What training may write: the private state itself, or a copy that is then thrown away."""
-        found = self.parts(private, users, interactions)
-        if self.settings.persist:
+        found = self.parts(private, nets, bags, where)
+        if self.settings.local_encoder == "kept":
             return found
         return replace(found, **{f.name: getattr(found, f.name).copy() for f in fields(found)})
 

@@ -1,4 +1,4 @@
-"""What the federated variational autoencoders share: messages, local work, the server's step.
+"""What the federated variational autoencoders share: local work, the server's step, scores.
 
 FedDAE (:mod:`fedrec.methods.feddae`) adds a private encoder and a gate, FedVAE has neither. Symbols as in the
 FedDAE paper: global encoder phi, decoder theta (shared); local encoder phi_u, gate psi_u (private).
@@ -7,27 +7,37 @@ FedDAE paper: global encoder phi, decoder theta (shared); local encoder phi_u, g
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from fedrec import keyed
-from fedrec.backbones.vae import SHARED, Bags, Sizes, fresh_decoder, fresh_encoder, to_device
+from fedrec.backbones.vae import OWN, Bags, Sizes, fresh_decoder, fresh_encoder, to_device
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Axis, Float32, Rows, per_client, per_interaction, per_user, shared
+from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import PrivacySettings
-from fedrec.data.ragged import Int32, Int64, Ragged, offsets
+from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.methods.vae_messages import (
+    DenseUpload,
+    FactoredUpload,
+    Float64,
+    LocalNets,
+    Nets,
+    TwinDense,
+    TwinFactored,
+    TwinNets,
+    add_dense,
+    add_factored,
+    dense_upload,
+)
 
 if TYPE_CHECKING:
     from fedrec.learn.dual_encoder import LocalPlan, PrivateParts
-
-Float64 = NDArray[np.float64]
 
 
 class VaeSettings(PrivacySettings):
@@ -50,8 +60,16 @@ class VaeSettings(PrivacySettings):
         description="weight alpha_u of a client's loss (Eq. 7), by which descent of the copies is scaled; 0 stands "
         "for 1/n. With 1 the copies of users with long histories diverge at the paper's rate",
     )
+    local_gradient: Literal["fresh", "accumulated"] = Field(
+        "fresh",
+        description="what the clients' Adam sees in an epoch: its gradient, or the sum since the round began (the "
+        "public code, which never clears it)",
+    )
     beta: float = Field(1.0, ge=0, description="weight of the KL term once annealed (beta of Eq. 6)")
     anneal: int = Field(100, ge=0, description="rounds in which beta rises from 0; 0 starts with all of it")
+    schedule: Literal["rise", "first-round"] = Field(
+        "rise", description="beta over the rounds: rising (anneal), or whole in the first and 0 after (the public code)"
+    )
     dropout: float = Field(0.5, ge=0, lt=1, description="probability that an input of the encoders is dropped")
     gradients: Literal["factored", "dense"] = Field(
         "factored",
@@ -73,75 +91,12 @@ class VaeServer:
 
 
 @dataclass(frozen=True)
-class Nets(messages.Download):
-    """The global encoder phi and the decoder theta."""
+class Span:
+    """Some users of a block and their interactions."""
 
-    items_in: Float32 = shared()  # [m, 3d]
-    bias_in: Float32 = shared()  # [3d]
-    encoder_mid: Float32 = shared()  # [3d + 1, 2d]
-    encoder_out: Float32 = shared()  # [2d + 1, 2 x d] mean, log variance
-    decoder_in: Float32 = shared()  # [d + 1, 2d]
-    decoder_mid: Float32 = shared()  # [2d + 1, 3d]
-    decoder_out: Float32 = shared()  # [3d + 1, m]
-    alpha: Float32 = shared()  # [1] weight of a user's loss, 1/n
+    users: slice
+    interactions: slice
 
-    def arrays(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in SHARED}
-
-
-@dataclass(frozen=True)
-class FactoredUpload(messages.Upload):
-    """Accumulated gradients of the shared layers as their factors: nabla W = sum over e of a_e delta_e^T.
-
-    User after user; every factor has an entry for each local epoch. The bias's input is one and not sent.
-    """
-
-    counts: Int64 = per_user()  # [users] interactions of each user
-    ids: Int32 = per_interaction()  # [interactions]
-    values: Float32 = per_interaction()  # [interactions, E] inputs of the first layer
-    hidden_wide: Float32 = per_user()  # [users, E, 3d]
-    hidden_narrow: Float32 = per_user()  # [users, E, 2d]
-    latent: Float32 = per_user()  # [users, E, d]
-    decoded_narrow: Float32 = per_user()  # [users, E, 2d]
-    decoded_wide: Float32 = per_user()  # [users, E, 3d]
-    delta_in: Float32 = per_user()  # [users, E, 3d]
-    delta_mid: Float32 = per_user()  # [users, E, 2d]
-    delta_out: Float32 = per_user()  # [users, E, 2 x d]
-    delta_decoder_in: Float32 = per_user()  # [users, E, 2d]
-    delta_decoder_mid: Float32 = per_user()  # [users, E, 3d]
-    delta_decoder_out: Float32 = per_user()  # [users, E, m]
-
-
-@dataclass(frozen=True)
-class DenseUpload(messages.Upload):
-    """Accumulated gradients of the shared layers, whole; summed over the client's users."""
-
-    users: Int64 = field(metadata={"axis": Axis.CLIENT, "protect": False})  # [clients] how many
-    items_in: Rows = per_client()
-    bias_in: Float32 = per_client()
-    encoder_mid: Float32 = per_client()
-    encoder_out: Float32 = per_client()
-    decoder_in: Float32 = per_client()
-    decoder_mid: Float32 = per_client()
-    decoder_out: Float32 = per_client()
-
-
-@dataclass(frozen=True)
-class LocalNets(messages.Download):
-    """What a client holds right after local descent: the download, and the factors of its changes."""
-
-    nets: Nets = shared()
-    changes: FactoredUpload = per_client()
-
-
-LAYERS = (
-    ("encoder_mid", "hidden_wide", "delta_mid"),
-    ("encoder_out", "hidden_narrow", "delta_out"),
-    ("decoder_in", "latent", "delta_decoder_in"),
-    ("decoder_mid", "decoded_narrow", "delta_decoder_mid"),
-    ("decoder_out", "decoded_wide", "delta_decoder_out"),
-)
-"""Each layer behind the first with the names of its two factors."""
 
 P = TypeVar("P", bound=messages.Private)
 
@@ -161,8 +116,16 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         chosen = self.settings
         altered = chosen.clip > 0 or chosen.noise > 0 or chosen.compress != "none"
         self.dense = chosen.gradients == "dense" or altered  # noise belongs on gradients, not on their factors
-        if self.dense:
-            self.Upload = DenseUpload  # type: ignore[misc]  # the type on the wire follows the settings
+        twin = self.shares_local_encoder
+        self.Download = TwinNets if twin else Nets  # type: ignore[misc]  # types on the wire follow the settings
+        self.Factored = TwinFactored if twin else FactoredUpload
+        whole = TwinDense if twin else DenseUpload
+        self.Upload = whole if self.dense else self.Factored  # type: ignore[misc]
+
+    @property
+    def shares_local_encoder(self) -> bool:
+        """Whether the server averages a second encoder, that of the users."""
+        return False
 
     def sizes(self, n_items: int) -> Sizes:
         return Sizes(n_items, self.settings.dim)
@@ -173,16 +136,26 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
 
         chosen = self.settings
         risen = min(1.0, (keys.round - 1) / chosen.anneal) if chosen.anneal else 1.0
-        beta = chosen.beta * max(0.0, risen)
-        return LocalPlan(chosen.epochs, chosen.lr, chosen.local_shared, beta, "fixed", 1.0, chosen.lr * alpha)
+        if chosen.schedule == "first-round":
+            risen = float(keys.round <= 1)
+        return LocalPlan(
+            epochs=chosen.epochs,
+            rate=chosen.lr,
+            shared=chosen.local_shared,
+            beta=chosen.beta * max(0.0, risen),
+            gate="fixed",
+            weight=1.0,
+            shared_rate=chosen.lr * alpha,
+            accumulate=chosen.local_gradient == "accumulated",
+        )
 
-    def parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts | None:
-        """The private layers of some users, as views; None without a local encoder."""
+    def parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts | None:
+        """The layers that some users have for themselves, as views; None without a local encoder."""
         return None
 
-    def training_parts(self, private: Any, users: slice, interactions: slice) -> PrivateParts | None:
+    def training_parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts | None:
         """The same, for training, which writes them."""
-        return self.parts(private, users, interactions)
+        return self.parts(private, nets, bags, where)
 
     def release(self, private: Any) -> None:
         """Called when a chunk is done with its private parts."""
@@ -193,56 +166,60 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             **fresh_encoder(keys.server("global encoder"), sizes),
             **fresh_decoder(keys.server("decoder"), sizes),
         }
+        if self.shares_local_encoder:
+            own = fresh_encoder(keys.server("local encoder"), sizes)
+            nets |= {mine: own[name] for name, mine in OWN.items()}
         zero = {name: np.zeros_like(array) for name, array in nets.items()}
         alpha = np.array([self.settings.alpha or 1.0 / max(1, world.n_users)], np.float32)
         return VaeServer(nets, zero, {name: array.copy() for name, array in zero.items()}, alpha)
 
     def download(self, server: VaeServer, clients: Int64) -> Nets:
-        return Nets(**server.nets, alpha=server.alpha)
+        return self.Download(**server.nets, alpha=server.alpha)
 
     def local_update(self, private: P, download: Nets, block: Block, keys: Keys) -> Update[P, Any, Nets]:
         """ClientUpdate of Algorithm 1 for every user of the block, a chunk of users at a time."""
         import torch
 
-        from fedrec.learn.dual_encoder import ACTIVATIONS, DELTAS, train_chunk
+        from fedrec.learn.dual_encoder import train_chunk
 
         plan, chosen = self.plan(keys, float(download.alpha[0])), self.settings
         nets = to_device(download.arrays(), self.device)
         values = dropped(block, keys, plan.epochs, chosen.dropout)
+        recorded = {spec.name for spec in fields(self.Factored)} - {"counts", "ids", "values"}
         done: list[dict[str, Float32]] = []
         loss = np.zeros(block.n_users)
         streams = keys.users(block, "noise")
         for first in range(0, block.n_users, chosen.chunk):
             users = slice(first, min(first + chosen.chunk, block.n_users))
-            bags, inside = self.bags(block, users)
+            bags, where = self.bags(block, users)
             noise = keyed.normal(streams[users], plan.epochs * chosen.dim).astype(np.float32)
             trained = train_chunk(
                 nets,
-                self.training_parts(private, users, inside),
+                self.training_parts(private, download, bags, where),
                 bags,
-                torch.from_numpy(values[inside]).to(self.device),
+                torch.from_numpy(values[where.interactions]).to(self.device),
                 torch.from_numpy(noise.reshape(-1, plan.epochs, chosen.dim)).to(self.device),
                 plan,
             )
             self.release(private)
-            done.append(trained.at_home())
+            done.append(trained.at_home(recorded))
             loss[users] = trained.loss.cpu().numpy()
-        factors = FactoredUpload(
+        factors = self.Factored(
             block.train.counts.astype(np.int64),
             block.train.values,
             values,
-            **{name: np.concatenate([part[name] for part in done]) for name in (*ACTIVATIONS, *DELTAS)},
+            **{name: np.concatenate([part[name] for part in done]) for name in recorded},
         )
         upload = dense_upload(factors, block) if self.dense else factors
         local: Any = LocalNets(download, factors) if plan.shared == "descent" else None
         by_client = np.bincount(block.client_of_user, loss, minlength=block.n_clients)
         return Update(private, upload, by_client / np.maximum(1, np.diff(block.user_start)), local)
 
-    def bags(self, block: Block, users: slice) -> tuple[Bags, slice]:
-        """The items of some users, and where their interactions lie in the block."""
+    def bags(self, block: Block, users: slice) -> tuple[Bags, Span]:
+        """The items of some users, and where they and their interactions lie in the block."""
         start = block.train.start[users.start : users.stop + 1]
         inside = slice(int(start[0]), int(start[-1]))
-        return Bags(start - start[0], block.train.values[inside], self.device), inside
+        return Bags(start - start[0], block.train.values[inside], self.device), Span(users, inside)
 
     def aggregate(self, server: VaeServer, replies: Iterator[Reply[Any]], keys: Keys) -> VaeServer:
         """Lines 7 and 8 of Algorithm 1: the mean of the accumulated gradients, then one step."""
@@ -282,13 +259,13 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         scores = np.empty((block.n_users, block.n_items), np.float32)
         for first in range(0, block.n_users, self.settings.chunk):
             users = slice(first, min(first + self.settings.chunk, block.n_users))
-            bags, inside = self.bags(block, users)
+            bags, where = self.bags(block, users)
             trained = None
             if local:
                 changes = {n: getattr(download.changes, n)[users] for n in (*ACTIVATIONS, *DELTAS)}
-                trained = to_device({**changes, "values": download.changes.values[inside]}, self.device)
-            given = torch.from_numpy(values[inside]).to(self.device)
-            logits = code_chunk(nets, self.parts(private, users, inside), bags, given, plan, trained)
+                trained = to_device({**changes, "values": download.changes.values[where.interactions]}, self.device)
+            given = torch.from_numpy(values[where.interactions]).to(self.device)
+            logits = code_chunk(nets, self.parts(private, given_nets, bags, where), bags, given, plan, trained)
             scores[users] = logits.cpu().numpy()
             self.release(private)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
@@ -319,81 +296,3 @@ def dropped(block: Block, keys: Keys, epochs: int, probability: float) -> Float3
         kept = (keyed.mix(streams + index) >> np.uint64(11)) >= bound
         drawn[:, epoch] = np.where(kept, values / np.float32(1 - probability), np.float32(0))
     return drawn
-
-
-def with_ones(values: Float32) -> Float32:
-    """Factors ``[users, E, in]`` with the bias's input behind them."""
-    return np.concatenate([values, np.ones((*values.shape[:2], 1), np.float32)], axis=2)
-
-
-def add_factored(total: dict[str, Float64], upload: FactoredUpload, device: str = "cpu") -> int:
-    """Add the gradients of all users of an upload: one matrix product a layer."""
-    import torch
-    from scipy.sparse import coo_matrix
-
-    users, epochs = upload.delta_in.shape[:2]
-    if not users:
-        return 0
-    column = np.repeat(np.arange(users), upload.counts)[:, None] * epochs + np.arange(epochs)
-    row = np.repeat(upload.ids, epochs)
-    shape = (total["items_in"].shape[0], users * epochs)
-    inputs = coo_matrix((upload.values.ravel(), (row, column.ravel())), shape=shape).tocsr()
-    deltas = upload.delta_in.reshape(users * epochs, -1)
-    total["items_in"] += inputs @ deltas
-    total["bias_in"] += deltas.sum(0, dtype=np.float64)
-
-    def flat(array: Float32) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).reshape(users * epochs, -1).to(device)
-
-    for name, left, right in LAYERS:
-        product = flat(with_ones(getattr(upload, left))).T @ flat(getattr(upload, right))
-        total[name] += product.cpu().numpy()
-    return int(users)
-
-
-def add_dense(total: dict[str, Float64], upload: DenseUpload, device: str = "cpu") -> int:
-    """Add the gradients of all clients of an upload."""
-    from fedrec.core.fold import add_rows
-
-    add_rows(total["items_in"], upload.items_in)
-    for spec in fields(upload):
-        if spec.name not in ("users", "items_in"):
-            for gradient in getattr(upload, spec.name):  # one client's at a time: memory stays at one
-                total[spec.name] += gradient
-    return int(upload.users.sum())
-
-
-def dense_upload(factors: FactoredUpload, block: Block) -> DenseUpload:
-    """Whole gradients of each client of a block: the sum over its users of sum over e of a_e delta_e^T."""
-    sums: dict[str, Array] = {}
-    for name, left, right in LAYERS:
-        a, delta = with_ones(getattr(factors, left)), getattr(factors, right)
-        gradients = np.zeros((block.n_clients, a.shape[2], delta.shape[2]), np.float32)
-        for user, client in enumerate(block.client_of_user):
-            gradients[client] += a[user].T @ delta[user]
-        sums[name] = gradients
-    bias = np.zeros((block.n_clients, factors.delta_in.shape[2]), np.float32)
-    np.add.at(bias, block.client_of_user, factors.delta_in.sum(1))
-    return DenseUpload(
-        users=np.diff(block.user_start).astype(np.int64),
-        items_in=_item_rows(factors, block),
-        bias_in=bias,
-        **sums,
-    )
-
-
-def _item_rows(factors: FactoredUpload, block: Block) -> Rows:
-    """Gradient rows of the first layer, client by client, ids ascending; users' rows of one item are added."""
-    rows = np.empty((len(factors.ids), factors.delta_in.shape[2]), np.float32)
-    train = Ragged(offsets(factors.counts), factors.ids)
-    for user in range(len(train)):
-        inside = slice(train.start[user], train.start[user + 1])
-        rows[inside] = factors.values[inside] @ factors.delta_in[user]
-    client = block.client_of_user[train.owners]
-    place = client.astype(np.int64) * block.n_items + factors.ids
-    order = np.argsort(place, kind="stable")
-    first = np.flatnonzero(np.concatenate([[True], np.diff(place[order]) > 0])) if len(order) else order
-    kept = place[order][first]
-    added = np.add.reduceat(rows[order], first, axis=0) if len(order) else rows
-    counts = np.bincount(kept // block.n_items, minlength=block.n_clients)
-    return Rows(offsets(counts), (kept % block.n_items).astype(np.int32), added, block.n_items)
