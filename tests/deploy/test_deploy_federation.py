@@ -82,6 +82,14 @@ def test_they_agree_under_every_kind_of_setting(more: dict[str, Any], tmp_path: 
         assert one.missing == other.missing
 
 
+def test_messages_that_follow_the_settings_agree_too(tmp_path: Path) -> None:
+    """FedDAE with averaged local encoders: other downloads and uploads, and a private gate that starts afresh."""
+    own = {"local_encoder": "averaged", "gate": "mlp", "local_shared": "adam", "local_gradient": "accumulated"}
+    settings = settings_of("feddae", settings=own)
+    runtime, plan, progress, _ = federation(tmp_path, settings, 2)
+    same(records_of(runtime, plan, progress), in_process(settings))
+
+
 def test_a_round_costs_one_message_a_node(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = federation(tmp_path, settings_of("fedavg", rounds=5), 2)
     records_of(runtime, plan, progress)

@@ -96,8 +96,8 @@ def print_plan(work: Any) -> None:
     open_jobs = [job for job in jobs if job.state != "finished"]
     typer.echo(f"{len(jobs)} runs, {len(jobs) - len(open_jobs)} of them finished, in {work.out}")
     for job in open_jobs:
-        rounds = job.settings.rounds
-        typer.echo(f"  {job.label} on {job.settings.data}, {job.settings.protocol}, {rounds} rounds ({job.state})")
+        where = f"{job.settings.data}, {job.settings.protocol}"
+        typer.echo(f"  {job.folder.name} on {where}, {job.settings.rounds} rounds ({job.state})")
     for reason in dict.fromkeys(spot.absent for spot in work.spots if spot.absent):
         names = dict.fromkeys(spot.row.name for spot in work.spots if spot.absent == reason)
         typer.echo(f"  not run: {', '.join(names)}: {reason}")
