@@ -152,7 +152,7 @@ def settings_of(
     The row's settings over the paper's recipe over the method's own.
     """
     kind = find_method(row.method)
-    chosen: dict[str, Any] = {**given, **column.run, "data": column.data, "seed": seed}
+    chosen: dict[str, Any] = {**given, **column.run, **row.run, "data": column.data, "seed": seed}
     if issubclass(kind, Reference):
         rounds = min(QUICK_ROUNDS, kind.rounds) if work.quick and not kind.one_shot else None
     else:
@@ -168,6 +168,7 @@ def folder_name(settings: RunSettings) -> str:
     """``fedca-alpha0.3-seed0``: what differs from the recipe; rows that mean the same run have the same name."""
     usual = running.resolve(settings.method, {"data": settings.data, "protocol": settings.protocol}).settings
     own = {key: value for key, value in settings.settings.items() if usual.get(key) != value}
+    own |= {"share": settings.train_share} if settings.train_share != 1 else {}
     words = "-".join(f"{key}{value}" for key, value in sorted(own.items()))
     words = re.sub(r"[^\w.=-]+", "_", words)
     if len(words) > 60:

@@ -93,7 +93,7 @@ def prepare(settings: RunSettings) -> Prepared:
     )
     if settings.clients is not None:
         data = partition(data, settings.clients)
-    task = protocol.prepare(data, settings.seed)
+    task = protocol.prepare(data, settings.seed, settings.train_share)
     people = population(task)
     method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     check_device(settings.device)

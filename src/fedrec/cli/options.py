@@ -27,6 +27,9 @@ Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 MinInteractions = Annotated[
     int | None, typer.Option("--min-interactions", help="Drop users with fewer [the data set's own filter].")
 ]
+TrainShare = Annotated[
+    float, typer.Option("--train-share", help="Learn from a random share of each user's training interactions.")
+]
 Clients = Annotated[
     int | None, typer.Option("--clients", help="Spread users over this many clients [one client a user].")
 ]

@@ -83,7 +83,7 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
         data = into_catalogue(data, catalogue)
     elif settings.clients is not None:
         data = partition(data, settings.clients)
-    task = protocol.prepare(data, settings.seed)
+    task = protocol.prepare(data, settings.seed, settings.train_share)
     people = population(task)
     clients = np.arange(people.world.n_clients)
     if not own:

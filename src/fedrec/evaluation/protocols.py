@@ -15,7 +15,7 @@ from fedrec.data.interactions import Interactions
 from fedrec.errors import unknown
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.selection import Selection
-from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, Split
+from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, Split, thinned
 from fedrec.evaluation.task import Task, assemble
 
 
@@ -49,10 +49,14 @@ class Protocol:
     mask_valid: bool = True
     """Whether the validation item is left out of the ranking when the test item is judged."""
 
-    def prepare(self, data: Interactions, seed: int) -> Task:
-        """The data under this protocol; ready-split data keeps its own parts."""
+    def prepare(self, data: Interactions, seed: int, train_share: float = 1.0) -> Task:
+        """The data under this protocol; ready-split data keeps its own parts.
+
+        With ``train_share`` users learn from a random share of what they would learn from; all else stays.
+        """
         split: Split = self.split if data.part is None else Given()
-        return assemble(self, data, seed, split(data, seed))
+        part = split(data, seed)
+        return assemble(self, data, seed, part if train_share == 1 else thinned(part, data, seed, train_share))
 
     @property
     def leaky(self) -> bool:

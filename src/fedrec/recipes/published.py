@@ -68,6 +68,8 @@ class TableRow:
     """By column, one value a metric."""
     group: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """Run settings of this row (a share of the training data, say)."""
     rounds: int | None = None
     """Rounds of this row, where they are not the table's (a filter without training needs one)."""
     blocked: str = ""
@@ -208,6 +210,7 @@ def _row(about: Mapping[str, Any], common: Mapping[str, Any], percent: bool, met
         published=published,
         group=about.get("group", ""),
         settings={**common.get(about["method"], {}), **about.get("settings", {})},
+        run=about.get("run", {}),
         rounds=about.get("rounds"),
         blocked=about.get("blocked", ""),
     )

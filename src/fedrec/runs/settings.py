@@ -23,6 +23,9 @@ class RunSettings(Settings):
     rest: bool = Field(False, description="nobody takes part twice in a row (FedDAE)")
     dropout: float = Field(0.0, description="probability that a chosen client does not answer")
     min_interactions: int | None = Field(None, ge=1, description="drop users with fewer interactions")
+    train_share: float = Field(
+        1.0, gt=0, le=1, description="learn from a random share of each user's training interactions"
+    )
     clients: int | None = Field(None, ge=1, description="spread users over this many clients (one each by default)")
     device: Literal["cpu", "cuda"] = Field("cpu", description="where torch computes")
     runtime: Literal["simulate", "flower"] = Field("simulate", description="in process, or over Flower")

@@ -78,6 +78,24 @@ def test_random_share_takes_a_fifth_and_then_a_tenth() -> None:
     assert held == [[1, 0, 0], [2, 0, 0], [2, 0, 1], [7, 1, 2], [36, 4, 10]]
 
 
+@pytest.mark.parametrize("protocol", ["strict", "paper-fedca"])
+def test_a_share_of_the_training_data_changes_nothing_but_what_is_learnt_from(protocol: str) -> None:
+    data = make_data()
+    whole, half, same = (find(protocol).prepare(data, 1, share) for share in (1.0, 0.5, 0.5))
+    assert (half.train.counts == np.maximum(1, np.floor(0.5 * whole.train.counts + 0.5))).all()
+    for user in range(data.n_users):
+        assert set(half.train[user]) <= set(whole.train[user])
+    assert (half.train.values == same.train.values).all()
+    for part in ("valid", "test"):
+        assert (getattr(half, part).values == getattr(whole, part).values).all()
+    assert (half.observed.values == whole.observed.values).all()  # what is left out is still no candidate
+    if find(protocol).leaky:
+        assert (half.exclude.values == whole.exclude.values).all()
+    else:
+        assert (np.sort(half.exclude[0]) == np.sort(half.train[0])).all()
+    assert not np.array_equal(half.train.values, find(protocol).prepare(data, 2, 0.5).train.values)
+
+
 def test_too_few_interactions_names_the_user_and_the_remedy() -> None:
     ids = np.array(["ann", "bob", "cas"])
     data = Interactions(
