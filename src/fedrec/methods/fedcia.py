@@ -56,8 +56,10 @@ class FedCiaSettings(TrainingSettings):
     k: int = Field(32, ge=1, description="singular vectors of gfcf's low-pass filter")
     alpha: float = Field(0.3, ge=0, description="weight of gfcf's low-pass filter beside the linear one")
     beta: float = Field(60.0, ge=0, description="weight of the global filter beside the client's own (section 5.3.2)")
-    align: Literal["closed", "gradient"] = Field(
-        "closed", description="how a table comes near to the global similarity: closed form, or gradient steps (Eq. 6)"
+    align: Literal["closed", "gradient", "none"] = Field(
+        "closed",
+        description="how a table comes near to the global similarity: closed form, gradient steps (Eq. 6), or not at "
+        "all: nothing is exchanged then (the paper's rows without aggregation)",
     )
     align_steps: int = Field(100, ge=1, description="gradient steps (epoch_i)")
     align_lr: float = Field(0.1, gt=0, description="rate of the gradient steps")
@@ -167,6 +169,8 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
 
     def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]], keys: Keys) -> CiaServer:
         """``C_s = 1/K sum_k C_k`` (section 5.2.3), folded as uploads come."""
+        if self.settings.align == "none" and not self.free:
+            return replace(server, weight=float(sum(len(reply.clients) for reply in replies)))
         fold = self.fold_factors if self.truncates(server.n_items) else self.fold_whole
         return fold(server, replies)
 
@@ -267,6 +271,8 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
 
     def upload_similarity(self, tables: Float32) -> CiaUpload:
         """``C_k = E E'`` of every client (section 5.2.2), or its top factors (section 5.4.2)."""
+        if self.settings.align == "none":
+            return CiaUpload(None, None, None, None)
         m = tables.shape[1]
         if self.truncates(m):
             rank = self.rank(m)

@@ -233,6 +233,7 @@ VARIANTS = [
     {"backbone": "mf", "align": "gradient", "align_steps": 5, "form": "truncated", "rank": 5},
     {"backbone": "mlp"},
     {"backbone": "lightgcn"},
+    {"backbone": "lightgcn", "align": "none"},
     {"backbone": "mf", "mixed": "dims"},
     {"backbone": "mf", "mixed": "architectures"},
 ]
@@ -256,6 +257,20 @@ def test_every_variant_keeps_the_laws_of_blocks_and_wire(demo, variant):
         assert set(arrays) == set(again)
         for name in arrays:
             np.testing.assert_allclose(arrays[name], again[name], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("backbone", ["mf", "lightgcn"])
+def test_without_alignment_nobody_sends_or_learns_from_anybody(demo, backbone):
+    chosen = {"backbone": backbone, "align": "none", "dim": 8, "lr": 0.05}
+    sim = simulator("fedcia", partition(demo, 6), **chosen)
+    progress = run(sim, 2)
+    assert progress.records[-1].bytes["upload"] == 0
+    block = sim.people.block.take(np.array([1]))  # a world in which only the second client exists
+    alone = sim.method.start_clients(sim.people.world, block, Keys(0, 0))
+    for number in (1, 2):
+        download = sim.method.download(sim.method.start_server(sim.people.world, Keys(0, 0)), block.clients)
+        alone = sim.method.local_update(alone, download, block, Keys(0, number)).private
+    np.testing.assert_allclose(alone.tables[0], sim.private.tables[1], rtol=1e-3, atol=1e-4)
 
 
 def test_mixed_dimensions_stay_within_each_clients_width(demo):
