@@ -50,6 +50,9 @@ class FedIarSettings(TrainingSettings):
     gate_hidden: int = Field(8, ge=1, description="hidden units of the gate network")
     hyper_hidden: int = Field(16, ge=1, description="hidden units of the hypernetwork")
     scorer: Literal["affine", "mlp"] = Field("affine", description="score function S (the paper leaves it open)")
+    scorer_start: Literal["common", "own"] = Field(
+        "common", description="fresh score functions: the same for all, as PFedRec's, or drawn for each user"
+    )
     explore: bool = Field(True, description="dual-view exploration on the server (w/o IEDE, Table 3: false)")
     mu_d: float = Field(0.5, ge=0, description="weight of the dimension view (mu_d)")
     mu_n: float = Field(0.5, ge=0, description="weight of the sample view (mu_n)")
@@ -145,7 +148,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
     Settings = FedIarSettings
     Private, Upload, Download = IarPrivate, IarUpload, IarDownload
     small = {"warmup": 1, "lr_items": 5.0, "clusters": 4}  # noqa: RUF012
-    enough = {"lr": 1.0, "lr_items": 100.0, "warmup": 15, "epochs": 5, "clusters": 4}  # noqa: RUF012
+    enough = {"lr": 1.0, "lr_items": 300.0, "items_scale": 0.3, "warmup": 15, "epochs": 5, "clusters": 4}  # noqa: RUF012
     card = Card(
         title="FedIAR: global items spread and clustered on the server, weighed against local ones by a personal gate",
         paper="Zhou et al., Joint item embedding dual-view exploration and adaptive local-global fusion for "
@@ -156,6 +159,8 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         departures=(
             "the score function is affine in the fused item (as in PFedRec, whose set-up the paper follows), with a "
             "hidden layer over [u | z] on request (scorer=mlp): the paper leaves it open",
+            "score functions start the same for everybody: where each is drawn by itself, their first gradients of the "
+            "global table cancel, and on sparse data it learns nothing (scorer_start=own; the paper is silent)",
             "the mixture has diagonal covariances and works on the centred table at unit scale",
             "centroids are constants in the gradient of L_n, and gamma I is added to its second matrix, which is "
             "singular as printed",
@@ -181,6 +186,9 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
         users = fresh(keys.users(block, "users"), 2 * chosen.dim, start)
+        if chosen.scorer_start == "common":
+            same = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
+            users[:, chosen.dim :] = fresh(same, chosen.dim, start)
         networks = self.backbone(False).start(keys.clients(block, "networks"), 2 * chosen.dim)
         del networks["bias"]
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)

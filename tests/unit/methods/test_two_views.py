@@ -400,6 +400,19 @@ def test_fediar_warms_up_then_keeps_a_table_of_its_own_and_explores_as_eq_17_say
     assert np.abs(own.private.tables[0] - after.items).max() > 0
 
 
+@pytest.mark.parametrize("start", ["common", "own"])
+def test_fediars_score_functions_start_alike_or_apart_and_user_vectors_always_apart(start):
+    from fedrec.core.block import World
+    from fedrec.methods.fediar import FedIar, FedIarSettings
+
+    block = made_block()
+    method = FedIar(FedIarSettings(dim=D, scorer_start=start))
+    users = method.start_clients(World("w", M, block.n_users, block.n_clients), block, Keys(1, 0)).users
+    assert (users[0, :D] != users[1, :D]).all()
+    assert (users[0, D:] == users[1, D:]).all() == (start == "common")
+    assert (users[:, D:] != 0).all()
+
+
 def test_cofedrec_groups_users_by_their_changes_of_one_category():
     from fedrec.methods.cofedrec import cluster
 
