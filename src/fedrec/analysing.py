@@ -6,7 +6,7 @@ Each takes run settings and gives plain numbers; figures and files are made else
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,8 @@ from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
 from fedrec.evaluation.judging import Held, judge
-from fedrec.evaluation.task import Task, sort_lists
+from fedrec.evaluation.task import sort_lists, thinned
 from fedrec.running import Prepared, make_runtime, prepare, resolve
-from fedrec.runs.plan import plan_of
 
 OnRound = Callable[[str, Record], None]
 SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10")
@@ -39,30 +38,6 @@ class Point:
     value: float
 
 
-def thinned(task: Task, share: float) -> Task:
-    """The task with a keyed random share of each user's training items (at least one), their order kept.
-
-    A smaller share keeps a subset of what a larger one keeps. Where training negatives come from outside the
-    training items, what was dropped may be drawn, as if the user had never touched it.
-    """
-    if not 0 < share <= 1:
-        raise BadInput(f"share {share} is not a share of the training data; give a number above 0 and at most 1")
-    if share == 1:
-        return task
-    train, owners = task.train, task.train.owners
-    streams = keyed.streams(keyed.stream(task.seed, "thinned"), task.user_keys)
-    within = np.arange(len(owners)) - train.start[owners]
-    words = keyed.mix(streams[owners] + (within.astype(np.uint64) + np.uint64(1)) * np.uint64(keyed.GOLDEN))
-    wanted = np.maximum(np.round(share * train.counts), np.minimum(train.counts, 1)).astype(np.int64)
-    order = np.lexsort((words, owners))
-    rank = np.empty(len(owners), np.int64)
-    rank[order] = within  # lists lie one after the other, so the position in a list is the rank there
-    keep = rank < wanted[owners]
-    kept = Ragged(offsets(wanted), train.values[keep])
-    honest = task.protocol.negatives == "train"
-    return replace(task, train=kept, exclude=sort_lists(kept) if honest else task.exclude)
-
-
 def sparsity(
     methods: Sequence[str], shares: Sequence[float], given: dict[str, Any], on_round: OnRound | None = None
 ) -> list[Point]:
@@ -77,12 +52,7 @@ def sparsity(
             thin = thinned(prepared.task, share)
             people = population(thin)
             runtime = make_runtime(prepared.settings, prepared.method, people, prepared.task)
-            progress = run_rounds(
-                runtime,
-                plan_of(prepared.settings, prepared.task.protocol),
-                Progress(),
-                _watch(on_round, f"{method} {share:g}"),
-            )
+            progress = run_rounds(runtime, prepared.plan, Progress(), _watch(on_round, f"{method} {share:g}"))
             best = next(r for r in progress.records if r.round == progress.best_round)
             points += [Point(share, method, m, v) for m, v in (best.test or {}).items() if m in SHOWN]
     return points
@@ -99,7 +69,7 @@ def skew(
     prepared = prepare(resolve("fedavg", dict(given)))
     runtime, people = prepared.runtime, prepared.people
     method: Any = prepared.method
-    run_rounds(runtime, plan_of(prepared.settings, prepared.task.protocol), Progress(), _watch(on_round, "fedavg"))
+    run_rounds(runtime, prepared.plan, Progress(), _watch(on_round, "fedavg"))
     block = people.block
     most = max(neighbours)
     if most >= block.n_clients:
@@ -139,7 +109,7 @@ def weights(given: dict[str, Any], count: int = 10, on_round: OnRound | None = N
     prepared = prepare(resolve("fedca", dict(given)))
     runtime, people = prepared.runtime, prepared.people
     method: Any = prepared.method
-    run_rounds(runtime, plan_of(prepared.settings, prepared.task.protocol), Progress(), _watch(on_round, "fedca"))
+    run_rounds(runtime, prepared.plan, Progress(), _watch(on_round, "fedca"))
     block, chosen = people.block, method.settings
     if chosen.variant_complementarity == "code" or not chosen.beta:
         raise BadInput("the weights are shown for the paper's complementarity; leave variant_complementarity, beta > 0")

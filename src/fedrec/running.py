@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.loop import Progress, Record, run_rounds
+from fedrec.core.loop import Plan, Progress, Record, run_rounds
 from fedrec.core.method import Method
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
@@ -40,6 +40,11 @@ class Prepared:
     method: Method[Any, Any, Any, Any] | Reference[Any]
     runtime: Any
     seconds: float
+
+    @property
+    def plan(self) -> Plan:
+        """The rounds that the settings and the protocol ask for."""
+        return plan_of(self.settings, self.task.protocol)
 
 
 @dataclass
@@ -179,7 +184,7 @@ def _carry_out(
     if settings.runtime == "flower":  # the same loop, inside Flower's server process
         progress = runtime.carry_out(folder, on_round)
     else:
-        run_rounds(runtime, plan_of(settings, prepared.task.protocol), progress, after)
+        run_rounds(runtime, prepared.plan, progress, after)
     if progress.best_state is not None:
         runtime.restore(progress.best_state)
     result = summarise(prepared, progress)

@@ -14,7 +14,6 @@ from fedrec.deploy.node import Node
 from fedrec.deploy.roster import Roster
 from fedrec.deploy.rules import Rules
 from fedrec.deploy.share import NodeOptions
-from fedrec.runs.plan import plan_of
 from fedrec.runs.settings import RunSettings
 
 RUN = "run-1"
@@ -60,7 +59,7 @@ def federation(
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
     prepared = running.prepare(settings)
-    plan = plan_of(prepared.settings, prepared.task.protocol)
+    plan = prepared.plan
     progress = Progress()
 
     def upcoming(number: int) -> Any:
@@ -94,4 +93,4 @@ def records_of(runtime: Any, plan: Plan, progress: Progress) -> list[Any]:
 def in_process(settings: RunSettings) -> list[Any]:
     """The log of the same run in process."""
     prepared = running.prepare(settings)
-    return records_of(prepared.runtime, plan_of(prepared.settings, prepared.task.protocol), Progress())
+    return records_of(prepared.runtime, prepared.plan, Progress())

@@ -10,7 +10,6 @@ import numpy as np
 from fedrec import running
 from fedrec.core.loop import Progress, run_rounds
 from fedrec.core.participation import Participation
-from fedrec.runs.plan import plan_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Absent(Participation):
 def in_process_without(settings: Any, away: dict[int, Any]) -> list[Any]:
     """The log of an in-process run without these clients in these rounds."""
     prepared = running.prepare(settings.model_copy(update={"runtime": "simulate"}))
-    plan = plan_of(prepared.settings, prepared.task.protocol)
+    plan = prepared.plan
     plan = replace(plan, participation=Absent(**vars(plan.participation), away=away))
     return run_rounds(prepared.runtime, plan, Progress(), lambda record, now: None).records
 

@@ -15,8 +15,8 @@ from fedrec.data.interactions import Interactions
 from fedrec.errors import unknown
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.selection import Selection
-from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, Split, thinned
-from fedrec.evaluation.task import Task, assemble
+from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, Split
+from fedrec.evaluation.task import Task, assemble, thinned
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Protocol:
         With ``train_share`` users learn from a random share of what they would learn from; all else stays.
         """
         split: Split = self.split if data.part is None else Given()
-        part = split(data, seed)
-        return assemble(self, data, seed, part if train_share == 1 else thinned(part, data, seed, train_share))
+        return thinned(assemble(self, data, seed, split(data, seed)), train_share)
 
     @property
     def leaky(self) -> bool:

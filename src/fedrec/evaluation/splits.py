@@ -18,8 +18,6 @@ from fedrec.data.ragged import Int64
 from fedrec.errors import BadInput
 
 Parts = NDArray[np.int8]
-LEFT_OUT = -1
-"""The part of an interaction that is neither learnt from nor judged."""
 
 
 class Split(Interface):
@@ -105,18 +103,6 @@ class Given:
         if data.part is None:
             raise BadInput(f"{data.name} is not ready split: it has no train, valid and test parts")
         return np.asarray(data.part, np.int8)
-
-
-def thinned(part: Parts, data: Interactions, seed: int, share: float) -> Parts:
-    """The same parts with a random share of each user's training interactions, one at least; the rest is LEFT_OUT."""
-    training = np.flatnonzero(part == TRAIN)
-    order = training[np.lexsort((pair_words(data, keyed.stream(seed, "share"))[training], data.users[training]))]
-    counts = np.bincount(data.users[order], minlength=data.n_users)
-    kept = np.maximum(1, np.floor(share * counts + 0.5)).astype(np.int64)
-    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    found = part.copy()
-    found[order[place >= np.repeat(kept, counts)]] = LEFT_OUT
-    return found
 
 
 def random_order(data: Interactions, seed: int) -> Int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
 from fedrec.data.ragged import Int64, Ragged, offsets
+from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
 from fedrec.evaluation.judging import Held
 from fedrec.evaluation.splits import Parts, time_order
@@ -85,6 +86,30 @@ def assemble(protocol: Protocol, data: Interactions, seed: int, part: Parts) -> 
     if protocol.drop_unseen_targets:
         test = keep_items(test, np.bincount(train.values, minlength=data.n_items) > 0)
     return Task(protocol, data, seed, train, exclude, valid, test)
+
+
+def thinned(task: Task, share: float) -> Task:
+    """The task with a keyed random share of each user's training items (at least one), their order kept.
+
+    A smaller share keeps a subset of what a larger one keeps. Where training negatives come from outside the
+    training items, what was dropped may be drawn, as if the user had never touched it.
+    """
+    if not 0 < share <= 1:
+        raise BadInput(f"share {share} is not a share of the training data; give a number above 0 and at most 1")
+    if share == 1:
+        return task
+    train, owners = task.train, task.train.owners
+    streams = keyed.streams(keyed.stream(task.seed, "thinned"), task.user_keys)
+    within = np.arange(len(owners)) - train.start[owners]
+    words = keyed.mix(streams[owners] + (within.astype(np.uint64) + np.uint64(1)) * np.uint64(keyed.GOLDEN))
+    wanted = np.maximum(np.round(share * train.counts), np.minimum(train.counts, 1)).astype(np.int64)
+    order = np.lexsort((words, owners))
+    rank = np.empty(len(owners), np.int64)
+    rank[order] = within  # lists lie one after the other, so the position in a list is the rank there
+    keep = rank < wanted[owners]
+    kept = Ragged(offsets(wanted), train.values[keep])
+    honest = task.protocol.negatives == "train"
+    return replace(task, train=kept, exclude=sort_lists(kept) if honest else task.exclude)
 
 
 def by_user(data: Interactions, rows: Int64) -> Ragged:

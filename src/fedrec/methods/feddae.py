@@ -12,7 +12,8 @@ phi_u and psi_u stay with the user, for good. The work itself is in :mod:`fedrec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -146,10 +147,21 @@ class FedDae(VaeMethod[PrivateEncoder]):
         return self.settings.local_encoder == "averaged"
 
     def parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts:
+        return self._parts(private, nets, bags, where, np.asarray)
+
+    def training_parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts:
+        """What training may write: the private state itself, or a copy that is then thrown away."""
+        return self._parts(
+            private, nets, bags, where, np.asarray if self.settings.local_encoder == "kept" else np.array
+        )
+
+    def _parts(
+        self, private: Any, nets: Nets, bags: Bags, where: Span, taken: Callable[[Array], Array]
+    ) -> PrivateParts:
         from fedrec.learn.dual_encoder import PrivateParts
 
         def view(name: str, part: slice) -> Array:
-            return np.asarray(getattr(private, name)[part])
+            return taken(getattr(private, name)[part])
 
         if isinstance(nets, TwinNets):
 
@@ -171,13 +183,6 @@ class FedDae(VaeMethod[PrivateEncoder]):
             gate_bias=view("gate_bias", where.users),
             gate_out=view("gate_out", where.users),
         )
-
-    def training_parts(self, private: Any, nets: Nets, bags: Bags, where: Span) -> PrivateParts:
-        """What training may write: the private state itself, or a copy that is then thrown away."""
-        found = self.parts(private, nets, bags, where)
-        if self.settings.local_encoder == "kept":
-            return found
-        return replace(found, **{f.name: getattr(found, f.name).copy() for f in fields(found)})
 
     def release(self, private: Any) -> None:
         for _, _, array in fields_of(private):

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from fedrec import analysing
-from fedrec.analysing import Point, last_trained, thinned
+from fedrec.analysing import Point, last_trained
 from fedrec.data.load import load
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.evaluation.task import thinned
 from fedrec.report.analyses import curves, heat_maps, matrix_csv, points_csv
 from fedrec.report.canvas import save_png
 from fedrec.running import prepare, resolve
