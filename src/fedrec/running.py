@@ -44,7 +44,7 @@ class Prepared:
     @property
     def plan(self) -> Plan:
         """The rounds that the settings and the protocol ask for."""
-        return plan_of(self.settings, self.task.protocol)
+        return plan_of(self.settings, self.task.protocol, self.method)
 
 
 @dataclass

@@ -53,9 +53,10 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
     options, catalogue = own_files(tmp_path)
     word = Meet(RUN, settings.model_dump_json(exclude={"data_dir"}), catalogue)
     roster = Roster.of([Node(o, RUN).meet(word) for o in reversed(options)])
-    plan, progress = plan_of(settings, find_protocol(settings.protocol)), Progress()
+    method = running.prepare(settings).method
+    plan, progress = plan_of(settings, find_protocol(settings.protocol), method), Progress()
     runtime = Federation(
-        running.prepare(settings).method,
+        method,
         roster.world("mine", len(catalogue)),
         roster,
         DirectExchange(options),

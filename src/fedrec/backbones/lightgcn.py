@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fedrec.backbones.tables import ItemTable
+from fedrec.core.block import Block
 from fedrec.core.messages import Float32
-from fedrec.data.ragged import Ragged
-from fedrec.maths.interaction_matrix import matrix, normalised
+from fedrec.data.ragged import Int64, Ragged, offsets
+from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,10 +55,54 @@ def _sparse(array: Any, device: str) -> Any:
 
 def smoothed(lists: Ragged, users: Float32, table: Float32, layers: int) -> tuple[Float32, Float32]:
     """Users and items after convolution over the lists' graph, in numpy."""
-    graph = normalised(matrix(lists, len(table)))
+    return convolved(normalised(matrix(lists, len(table))), users, table, layers)
+
+
+def convolved(graph: Any, users: Float32, items: Float32, layers: int) -> tuple[Float32, Float32]:
+    """Users and items after convolution over a normalised graph ``[users, items]``, in numpy."""
     back = graph.T.tocsr()
-    total_u, total_i = users.copy(), table.copy()
+    total_u, total_i = users.copy(), items.copy()
     for _ in range(layers):
-        users, table = np.asarray(graph @ table), np.asarray(back @ users)
-        total_u, total_i = total_u + users, total_i + table
+        users, items = np.asarray(graph @ items), np.asarray(back @ users)
+        total_u += users
+        total_i += items
     return total_u / np.float32(layers + 1), total_i / np.float32(layers + 1)
+
+
+def own_graphs(lists: Ragged, users_at: Int64, rows_at: Int64, ids: NDArray[np.integer], n_items: int) -> Any:
+    """Graphs of several clients as one block-diagonal ``[users, rows]``, normalised within each client.
+
+    ``users_at``, ``rows_at``: where each client's users and rows begin; ``ids``: items of the rows, ascending
+    within a client; all that a client's users have must be among them.
+    """
+    from scipy.sparse import csr_matrix
+
+    clients = np.arange(len(users_at) - 1)
+    owner = np.repeat(clients, np.diff(users_at))[lists.owners]  # client of each interaction
+    place = np.repeat(clients, np.diff(rows_at)) * np.int64(n_items) + ids
+    column = np.searchsorted(place, owner * np.int64(n_items) + lists.values)
+    item_degrees = np.bincount(column, minlength=len(ids))
+    value = inverse_root(lists.counts)[lists.owners] * inverse_root(item_degrees)[column]
+    graph = csr_matrix((value.astype(np.float32), (lists.owners, column)), shape=(len(lists), len(ids)))
+    graph.sort_indices()
+    return graph
+
+
+def graph_scores(block: Block, users: Float32, table: ItemTable, layers: int) -> Float32:
+    """Scores ``[users, n_items]`` after convolution over each client's own graph.
+
+    Convolution only divides an item outside the client's graph by the number of layers, so a client's table is
+    convolved at the rows of its own items; the rest is the scores of the table as it is.
+    """
+    lists, m = block.train, np.int64(block.n_items)
+    owned = np.unique(block.client_of_user[lists.owners] * m + lists.values)
+    client, ids = np.divmod(owned, m)
+    rows_at = offsets(np.bincount(client, minlength=block.n_clients))
+    graph = own_graphs(lists, block.user_start, rows_at, ids, block.n_items)
+    people, rows = convolved(graph, users, table.rows_of(client, ids), layers)
+    scores = table.scores(people, block.client_of_user)
+    scores /= np.float32(layers + 1)
+    for one in range(block.n_clients):
+        mine, here = slice(block.user_start[one], block.user_start[one + 1]), slice(rows_at[one], rows_at[one + 1])
+        scores[mine, ids[here]] = people[mine] @ rows[here].T
+    return scores

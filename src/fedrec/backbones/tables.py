@@ -38,6 +38,19 @@ class ItemTable:
         table[self.rows.ids[own]] += self.rows.values[own]
         return table
 
+    def rows_of(self, clients: Int64, items: Int64) -> Float32:
+        """Row ``items[i]`` of the table of client ``clients[i]``, for every ``i``: ``[rows, d]``."""
+        found = self.base[items] if self.base.ndim == 2 else self.base[clients, items]
+        if self.rows is None or not len(self.rows.ids):
+            return found
+        owner = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
+        changed = owner * np.int64(self.n_items) + self.rows.ids  # ascends: rows are in the order of items
+        wanted = clients * np.int64(self.n_items) + items
+        at = np.minimum(np.searchsorted(changed, wanted), len(changed) - 1)
+        moved = changed[at] == wanted
+        found[moved] += self.rows.values[at[moved]]
+        return found
+
     def scores(
         self,
         users: Float32,

@@ -76,6 +76,8 @@ class Plan:
     """Stop after this many judged rounds without a better value."""
     settle: float = 0.0
     """Stop when the loss changes by less than this share from one round to the next, from the third round on."""
+    settled_after: int | None = None
+    """Stop after so many rounds in which every client took part: the method learns nothing from more."""
     evaluate_every: int = 1
     keep_selected: bool = True
     """Whether to keep the selected round's state, for recommendations (a copy of all state)."""
@@ -127,11 +129,12 @@ def run_rounds(
     keys = runtime.client_keys()
     if progress.state is not None:
         runtime.restore(progress.state)
-    while progress.round < plan.rounds and not _exhausted(plan, progress):
+    while progress.round < plan.rounds and not _exhausted(plan, progress) and not _settled(plan, progress, len(keys)):
         number = progress.round + 1
-        judge_now = number % plan.evaluate_every == 0 or number == plan.rounds
         chosen = plan.participation.choose(plan.seed, number, keys)
         answering = plan.participation.answering(plan.seed, number, keys, chosen)
+        last = number == plan.rounds or (len(answering) == len(keys) and _settled(plan, progress, len(keys), 1))
+        judge_now = last or number % plan.evaluate_every == 0
         cost, judged = runtime.round(number, chosen, answering, judge_now and plan.judged == "local")
         began = time.perf_counter()
         if judge_now and plan.judged == "download":
@@ -173,6 +176,13 @@ def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, j
         progress.best_per_user = judged.per_user
     else:
         progress.judged_since_best += 1
+
+
+def _settled(plan: Plan, progress: Progress, clients: int, more: int = 0) -> bool:
+    """Whether as many rounds with all ``clients`` lie behind as the method needs, counting ``more`` to come."""
+    if plan.settled_after is None:
+        return False
+    return sum(record.participants == clients for record in progress.records) + more >= plan.settled_after
 
 
 def _exhausted(plan: Plan, progress: Progress) -> bool:

@@ -124,6 +124,10 @@ class Method(ABC, Generic[S, P, U, D]):
     def score(self, private: P, download: D, block: Block, items: Int32 | None = None) -> Float32:
         """Scores of all items ``[users, n_items]``, or of ``items`` ``[users, k]``; higher is better."""
 
+    def settled_after(self) -> int | None:
+        """Rounds with every client after which more would change nothing; None: it goes on learning."""
+        return None
+
     def client_bytes(self, world: World) -> int:
         """Working memory that one client needs in :meth:`local_update`, so that blocks can be sized."""
         dim = int(getattr(self.settings, "dim", 64))

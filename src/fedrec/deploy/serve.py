@@ -72,7 +72,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     kind = find_method(settings.method)
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = folder.restore((kind.__module__,))
-    plan = plan_of(settings, find_protocol(settings.protocol))
+    plan = plan_of(settings, find_protocol(settings.protocol), method)
     runtime = Federation(
         method,
         roster.world(job.data_name, job.n_items),

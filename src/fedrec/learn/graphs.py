@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.backbones.lightgcn import Graph
+from fedrec.backbones.lightgcn import Graph, own_graphs
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
@@ -22,7 +22,6 @@ from fedrec.keyed import U64
 from fedrec.learn.samples import Samples, draw
 from fedrec.learn.shuffle import epoch_key, order
 from fedrec.learn.train import LocalSettings, Trained
-from fedrec.maths.interaction_matrix import inverse_root
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,7 +133,7 @@ class _Chunk:
             people=torch.tensor(users[where_users], device=device),
             items=torch.tensor(before, device=device),
             before=before,
-            normal=_graph(block, clients, where_users, users_at, rows_at, ids),
+            normal=own_graphs(block.train.take(where_users), users_at, rows_at, ids, block.n_items),
             layers=layers,
             device=device,
         )  # fmt: skip
@@ -191,21 +190,6 @@ class _Chunk:
             found_i.index_add_(0, good, share * items[good]).index_add_(0, bad, share * items[bad])
         each = torch.nn.functional.softplus(-margin).double().cpu().numpy()
         return each, (found_u, found_i)
-
-
-def _graph(block: Block, clients: Int64, where_users: Int64, users_at: Int64, rows_at: Int64, ids: Any) -> Any:
-    """The clients' graphs ``D_u^-1/2 A D_i^-1/2`` as one block-diagonal matrix over users and compact rows."""
-    from scipy.sparse import csr_matrix
-
-    lists = block.train.take(where_users)
-    owner = np.repeat(np.arange(len(clients)), np.diff(users_at))[lists.owners]  # client of each interaction
-    place = np.repeat(np.arange(len(clients)), np.diff(rows_at)) * np.int64(block.n_items) + ids  # ascends
-    column = np.searchsorted(place, owner * np.int64(block.n_items) + lists.values)
-    item_degrees = np.bincount(column, minlength=len(ids))
-    value = inverse_root(lists.counts)[lists.owners] * inverse_root(item_degrees)[column]
-    graph = csr_matrix((value.astype(np.float32), (lists.owners, column)), shape=(len(lists), len(ids)))
-    graph.sort_indices()
-    return graph
 
 
 class _Optimiser:

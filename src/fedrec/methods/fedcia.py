@@ -159,6 +159,10 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         """Columns of the global similarity in factored form: the tables' width, or four times what is sent."""
         return min(n_items, 4 * self.rank(n_items)) if self.free else self.dim
 
+    def settled_after(self) -> int | None:
+        """One round of gfcf, unless its uploads are noised anew in each."""
+        return 1 if self.free and not self.settings.noise else None
+
     # -- the server
 
     def start_server(self, world: World, keys: Keys) -> CiaServer:

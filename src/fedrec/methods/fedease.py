@@ -91,6 +91,9 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         ),
     )
 
+    def settled_after(self) -> int | None:
+        return 1
+
     def start_server(self, world: World, keys: Keys) -> EaseServer:
         if world.n_items > LARGEST:
             raise BadInput(

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fedrec.backbones.lightgcn import smoothed
+from fedrec.backbones.lightgcn import graph_scores
 from fedrec.backbones.tables import ItemTable
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.data.ragged import Int32, segments
+from fedrec.data.ragged import Int32
 from fedrec.learn.graphs import train_graphs
 from fedrec.methods.embedding import (
     EmbeddingMethod,
@@ -74,9 +74,5 @@ class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownl
 
     def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
         table = ItemTable(download.items, getattr(download, "changes", None))
-        scores = np.empty((block.n_users, block.n_items), np.float32)
-        for client in range(block.n_clients):
-            own = segments(block.user_start, np.array([client]))
-            users, smooth = smoothed(block.train.take(own), private.users[own], table.of(client), self.settings.layers)
-            scores[own] = users @ smooth.T
+        scores = graph_scores(block, private.users, table, self.settings.layers)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fedrec.core.loop import Plan
+from fedrec.core.method import Method
 from fedrec.core.participation import Participation
+from fedrec.core.reference import Reference
 from fedrec.evaluation.protocols import Protocol
 from fedrec.runs.settings import RunSettings
 
@@ -13,7 +17,7 @@ def participation_of(settings: RunSettings) -> Participation:
     return Participation(settings.participation, settings.rest, settings.dropout)
 
 
-def plan_of(settings: RunSettings, protocol: Protocol) -> Plan:
+def plan_of(settings: RunSettings, protocol: Protocol, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:
     """How many rounds, who takes part, what is judged and when to stop."""
     selection = protocol.selection
     return Plan(
@@ -25,6 +29,7 @@ def plan_of(settings: RunSettings, protocol: Protocol) -> Plan:
         select_metric=selection.metric,
         patience=settings.patience or selection.patience,
         settle=settings.settle,
+        settled_after=method.settled_after() if isinstance(method, Method) else None,
         evaluate_every=settings.evaluate_every,
         keep_selected=settings.keep_selected,
     )

@@ -1,4 +1,4 @@
-"""When the loop stops: rounds without a better value, or a loss that has settled."""
+"""When the loop stops: rounds without a better value, a loss that has settled, a method with nothing more to learn."""
 
 from __future__ import annotations
 
@@ -62,3 +62,18 @@ def test_a_settled_run_is_not_taken_up_again():
     runtime = Told([100.0] * 9, [0.1] * 9)
     once = run_rounds(runtime, plan, Progress(), lambda record, progress: None)
     assert run_rounds(runtime, plan, once, lambda record, progress: None).round == once.round == 3
+
+
+def test_a_method_that_needs_one_round_with_everybody_stops_after_it_and_is_judged_there():
+    done = rounds_run([5.0] * 6, [0.1] * 6, settled_after=1, evaluate_every=4)
+    assert (done.round, done.best_round) == (1, 1)
+
+
+def test_rounds_in_which_somebody_is_missing_do_not_count_as_such():
+    class Flaky(Told):
+        def round(self, number: int, chosen: Any, answering: Any, judge: bool) -> tuple[Cost, None]:
+            return Cost(5.0, 3 if number in (2, 4) else 2), None
+
+    for wanted, last in ((1, 2), (2, 4), (3, 6)):
+        plan = Plan(6, 0, Participation(), "download", "valid", "HR@10", settled_after=wanted)
+        assert run_rounds(Flaky([], [0.1] * 6), plan, Progress(), lambda record, progress: None).round == last

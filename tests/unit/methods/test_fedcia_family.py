@@ -370,3 +370,36 @@ def test_graph_training_is_autograd_with_torchs_adam():
         su, si = u + graph @ i + graph @ (graph.T @ u), i + graph.T @ u + graph.T @ (graph @ i)
         np.testing.assert_allclose(smooth_u, su.numpy() / 3, atol=1e-4)
         np.testing.assert_allclose(smooth_i, si.numpy() / 3, atol=1e-4)
+
+
+@pytest.mark.parametrize("personal", [False, True])
+def test_graph_scores_are_those_of_each_clients_whole_convolved_table(personal: bool):
+    from fedrec.backbones.lightgcn import graph_scores, smoothed
+    from fedrec.backbones.tables import ItemTable
+    from fedrec.core.messages import Rows
+
+    rng = np.random.default_rng(9)
+    lists = (rng.random((7, 12)) < 0.3).astype(int)
+    lists[:, 0] |= lists.sum(1) == 0
+    _, block = world_of(lists, 3)
+    users, table = (rng.standard_normal((n, 4)).astype(np.float32) for n in (7, 12))
+    changes = None
+    if personal:  # rows that some clients have moved, own items and others among them
+        ids = np.array([0, 3, 11, 0, 5], np.int32)
+        changes = Rows(np.array([0, 3, 3, 5]), ids, rng.standard_normal((5, 4)).astype(np.float32), 12)
+    held = ItemTable(table, changes)
+    found = graph_scores(block, users, held, 2)
+    for client in range(3):
+        mine = np.arange(block.user_start[client], block.user_start[client + 1])
+        people, items = smoothed(block.train.take(mine), users[mine], held.of(client), 2)
+        np.testing.assert_allclose(found[mine], people @ items.T, atol=1e-5)
+
+
+def test_what_needs_one_round_says_so():
+    from fedrec.methods.fedcia import FedCia, FedCiaSettings
+    from fedrec.methods.fedease import FedEase
+
+    assert FedEase().settled_after() == 1
+    assert FedCia().settled_after() == 1
+    assert FedCia(FedCiaSettings(noise=0.001)).settled_after() is None  # fresh noise: more rounds average it out
+    assert FedCia(FedCiaSettings(backbone="mf")).settled_after() is None
