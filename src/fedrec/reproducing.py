@@ -21,6 +21,7 @@ from fedrec.data.fetch import by_hand
 from fedrec.data.load import WORLDS, default_data_dir
 from fedrec.data.sources import SOURCES
 from fedrec.errors import BadInput
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.jobs import Job, folder_state, reason_of
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
@@ -159,9 +160,18 @@ def settings_of(
         rounds = row.rounds or work.rounds
     chosen |= {} if rounds is None else {"rounds": rounds}
     ours = running.resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
+    chosen |= same_users(ours)
     chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
     strict = running.resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
     return ours, strict
+
+
+def same_users(ours: RunSettings) -> dict[str, int]:
+    """The filter that gives `strict` the users of the paper's protocol, where it would have others of itself."""
+    source, paper = SOURCES.get(ours.data), find_protocol(ours.protocol).paper
+    if source is None or ours.min_interactions is not None or source.filter_for(paper) == source.filter_for(None):
+        return {}
+    return {"min_interactions": max(1, source.filter_for(paper))}
 
 
 def folder_name(settings: RunSettings) -> str:

@@ -54,3 +54,31 @@ def test_bad_input_is_one_line(fedrec, tmp_path, option, value, says):
     assert says in done.err
     assert "Traceback" not in done.err
     assert not (tmp_path / "analyses").exists()
+
+
+def test_the_leak_alone_follows_its_formula_and_stands_beside_a_run(fedrec, tmp_path):
+    shared = ("--data", "demo", "--protocol", "paper-fedca")
+    ran = fedrec("run", "local", *shared, "--rounds", "6", "--no-models", "--out", "alone", "--quiet")
+    assert ran.status == 0
+    done = fedrec("analyse", "leak", "alone", *shared, "--rounds", "6", "--out", "found")
+    assert done.status == 0
+    assert "elimination alone" in done.out
+    with open(tmp_path / "found" / "leak-demo-paper-fedca.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    curve = {int(row["round"]): float(row["value"]) for row in rows if row["series"] == "elimination alone"}
+    assert sorted(curve) == [1, 2, 3, 4, 5, 6]
+    assert 0.1 < curve[1] < curve[6] <= 1
+    assert {row["series"] for row in rows} == {"elimination alone", "alone"}
+
+    honest = fedrec("analyse", "leak", "--data", "demo", "--protocol", "strict", "--rounds", "6", "--out", "found")
+    assert honest.status == 0
+    with open(tmp_path / "found" / "leak-demo-strict.csv", newline="") as file:
+        assert {row["value"] for row in csv.DictReader(file)} == {"0.100000"}  # chance
+
+
+def test_the_leak_analysis_wants_runs_of_the_same_protocol(fedrec, tmp_path):
+    assert fedrec("run", "popularity", "--data", "demo", "--no-models", "--out", "other", "--quiet").status == 0
+    done = fedrec("analyse", "leak", "other", "--data", "demo", "--protocol", "paper-fedca")
+    assert done.status == 2
+    assert "paper-fedca" in done.err
+    assert done.err.count("\n") == 1

@@ -254,6 +254,20 @@ def test_rows_of_methods_that_are_here_have_valid_settings() -> None:
     assert allowed == []
 
 
+@pytest.mark.parametrize(
+    ("paper", "data", "least"),
+    [("fediar", "filmtrust", 5), ("feddae", "amazon-video", 10), ("fed3cr", "douban-book", None)],
+)
+def test_both_protocols_judge_the_same_users(tmp_path: Path, paper: str, data: str, least: int | None) -> None:
+    """A paper's filter goes with its protocol; `strict` of itself would take the data set's usual one."""
+    table = find(paper).tables[0]
+    column = next(column for column in table.columns if column.data == data)
+    row = next(row for row in table.rows if row.method == "fedmf" or row.method == "fedvae")
+    work = reproducing.Work(table, (0,), tmp_path, False, (), {})
+    ours, strict = reproducing.settings_of(row, column, 0, work, {})
+    assert (ours.min_interactions, strict.min_interactions) == (None, least)
+
+
 def test_rows_that_mean_the_same_run_share_it(tmp_path: Path) -> None:
     """FedCA's main row is in most of its tables: Table 2, delta = 0 of 5, cos of 11, rho = 0.8 of 12."""
     folders = set()

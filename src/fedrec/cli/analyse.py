@@ -1,4 +1,4 @@
-"""``fedrec analyse``: FedCA's analyses and that of federated filters, each with its figure and its data."""
+"""``fedrec analyse``: FedCA's analyses, federated filters and the leak, each with its figure and its data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
 
-app = typer.Typer(no_args_is_help=True, help="Analyses of aggregation: embedding skew, sparsity, weights, filters.")
+app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak.")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
@@ -139,6 +139,54 @@ def filters(
         typer.echo(f"failed: {folder.name}: {reason}", err=True)
     if failures:
         raise typer.Exit(1)
+
+
+@app.command("leak")
+def leak(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of runs under the same protocol, to draw beside it.")
+    ] = None,
+    data: o.Data = "demo",
+    data_dir: o.DataDir = None,
+    protocol: o.Protocol = "paper-fedca",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds.")] = 100,
+    negatives: Annotated[int, typer.Option("--negatives", min=1, help="Negatives per positive and round (N).")] = 4,
+    seed: Seed = 0,
+    out: Out = Path("analyses"),
+) -> None:
+    """What elimination alone reaches: HR@10 of a table that knows only which items it was shown as negatives.
+
+    A formula without anything fitted; methods whose curve runs along it have learnt which items were never drawn.
+    """
+    from fedrec.analysing_leak import EXPECTED, expected, observed
+    from fedrec.data.load import load
+    from fedrec.evaluation.protocols import find
+    from fedrec.report.analyses import curves, points_csv
+
+    chosen = find(protocol)
+    task = chosen.prepare(load(data, data_dir, paper=chosen.paper), seed)
+    shown = [r for r in range(1, rounds + 1) if r % max(1, rounds // 20) == 0 or r == rounds]
+    points = expected(task, negatives, shown)
+    metric = points[0].metric
+    points += [point for point in observed(runs or [], metric, task) if point.x <= rounds]
+    _print_curves(points, metric, [r for r in shown if r % max(1, rounds // 10) == 0])
+    about = f"{data}, protocol {protocol}, {negatives} negatives per positive, seed {seed}"
+    figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
+    _write(out, f"leak-{Path(data).name}-{protocol}", figure, points_csv(points, "round", "series"))
+
+
+def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
+    """The curves' values at some rounds, a row each."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from fedrec.report.terminal import print_table
+
+    table = Table(metric, *map(str, rounds))
+    for series in dict.fromkeys(point.series for point in points):
+        values = {int(point.x): f"{point.value:.4f}" for point in points if point.series == series}
+        table.add_row(series, *(values.get(number, "") for number in rounds))
+    print_table(Console(highlight=False), table)
 
 
 def _given(data: str, data_dir: Path | None, protocol: str, rounds: int | None, seed: int, sets: Any) -> dict[str, Any]:

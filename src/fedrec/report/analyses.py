@@ -46,19 +46,28 @@ def matrix_csv(names: Sequence[str], matrices: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def curves(points: Sequence[Measured], title: str, about: str, x: str, metrics: Sequence[str]) -> Figure:
-    """A panel for each metric, a line for each series."""
-    figure, panels = _figure(title, about, len(metrics), 2.6)
+MARKED = 25
+"""Points of a line up to which each of them is marked."""
+
+
+def curves(
+    points: Sequence[Measured], title: str, about: str, x: str, metrics: Sequence[str], theory: str = ""
+) -> Figure:
+    """A panel for each metric, a line for each series; that of a formula (``theory``) is dashed and lies on top."""
+    figure, panels = _figure(title, about, len(metrics), 2.6 if len(metrics) > 1 else 4.4)
     names = list(dict.fromkeys(p.series for p in points))
     for axes, metric in zip(panels, metrics, strict=True):
         for name, colour in zip(names, PALETTE * (1 + len(names) // len(PALETTE)), strict=False):
             line = sorted((p.x, p.value) for p in points if p.series == name and p.metric == metric)
-            axes.plot(*zip(*line, strict=True), "o-", color=colour, markersize=4, linewidth=1.6, label=name)
+            style = {"color": colour, "linewidth": 1.6, "marker": "o" if len(line) <= MARKED else "", "markersize": 4}
+            if name == theory:
+                style |= {"color": INK, "linestyle": "--", "marker": "", "zorder": 5}
+            axes.plot(*zip(*line, strict=True), label=name, **style)
         axes.set_xlabel(x, color=INK, fontsize=10)
         axes.set_title(metric, fontsize=10, color=INK, loc="left")
         axes.grid(axis="y", color=FAINT, linewidth=0.7)
         axes.set_ylim(bottom=0)
-    panels[0].legend(frameon=False, fontsize=9)
+    panels[0].legend(frameon=len(points) > MARKED, fontsize=9, edgecolor=FAINT)
     return figure
 
 
