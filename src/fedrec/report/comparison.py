@@ -89,6 +89,11 @@ class Row:
         return [run.seed for run in self.runs]
 
     @property
+    def rising(self) -> bool:
+        """Whether most of its runs were best in their last round."""
+        return 2 * sum(run.rising for run in self.runs) > len(self.runs)
+
+    @property
     def seconds(self) -> float:
         """Mean wall-clock seconds of a run."""
         return summarise([run.result["seconds"]["total"] for run in self.runs]).mean

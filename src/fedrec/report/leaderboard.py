@@ -15,7 +15,7 @@ from fedrec.report.page import HtmlTable, Page, Section, Td, Th, banner, join, l
 from fedrec.report.page_comparison import failures_html, group_tag, protocol_html, value_cell
 from fedrec.report.records import as_json
 from fedrec.report.terminal import bare_table
-from fedrec.report.wording import HEADINGS, cell_text, notes, title
+from fedrec.report.wording import HEADINGS, cell_text, notes, rising, title
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -141,6 +141,9 @@ def reading(board: Leaderboard) -> list[str]:
     found.append("rank: mean place within its group over the data sets.")
     found += [
         f"{comparison.data['name']}: {comparison.banner}." for comparison in board.comparisons if comparison.banner
+    ]
+    found += [
+        f"{comparison.data['name']}: {rising(comparison)}" for comparison in board.comparisons if rising(comparison)
     ]
     for comparison in board.comparisons:
         found += [

@@ -41,6 +41,12 @@ class FinishedRun:
     def protocol(self) -> str:
         return str(self.result["protocol"])
 
+    @property
+    def rising(self) -> bool:
+        """Whether it was best in the last of the rounds that it was given, so that more might have helped."""
+        judged = sum(bool(entry.get("valid")) for entry in self.rounds)
+        return judged > 1 and self.result["selected_round"] == self.result["settings"]["rounds"]
+
     def test(self, metric: str) -> float:
         """The test metric of the selected round; NaN where it was not computed."""
         return float(self.result["metrics"]["test"].get(metric, float("nan")))

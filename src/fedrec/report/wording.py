@@ -65,6 +65,8 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.chance:
         known = [f"{name} {comparison.chance[name]:.4f}" for name in comparison.columns if name in comparison.chance]
         found.append("Chance (exact): " + ", ".join(known) + ".")
+    if rising(comparison):
+        found.append(rising(comparison))
     local = comparison.row("local")
     if local is None or not local.runs:
         found.append("There is no run of the control `local`: a leak of held-out items would go unnoticed.")
@@ -74,6 +76,12 @@ def notes(comparison: Comparison) -> list[str]:
         found.append(f"Protocol {comparison.protocol.name} repeats a paper's procedure, flaws included:")
         found += [f"({number}) {flaw}" for number, flaw in enumerate(comparison.protocol.flaws, 1)]
     return [note for note in found if note]
+
+
+def rising(comparison: Comparison) -> str:
+    """Who was still getting better when its rounds were over; empty where nobody was."""
+    found = [row.method for row in comparison.rows if row.rising and not row.control]
+    return f"Best in the last of its rounds, so that more might help: {', '.join(found)}." if found else ""
 
 
 def _legend(comparison: Comparison) -> list[str]:

@@ -77,6 +77,13 @@ def test_notes_say_test_chance_and_flaws(found: Comparison) -> None:
     assert "t-test" not in text  # two seeds: none was made
 
 
+def test_notes_name_methods_that_were_best_in_their_last_round(found: Comparison) -> None:
+    note = next(note for note in notes(found) if note.startswith("Best in the last"))
+    assert note.endswith("help: fedavg, fcf.")  # not local, a control; not ease, which has one round
+    still = [made_run("fedavg", seed, values(0.5), curve=[0.1, 0.3, 0.2]) for seed in (0, 1)]
+    assert not any(note.startswith("Best in the last") for note in notes(compare_runs(still)))
+
+
 def test_notes_warn_when_the_canary_is_missing() -> None:
     assert any("`local`" in note for note in notes(compare_runs([made_run("ease", 0, values(0.5))])))
 
