@@ -91,19 +91,20 @@ class FactoredSum:
     _columns: int = 0
 
     def add(self, left: Floating, right: Floating | None = None) -> None:
-        """Add one client's factors ``[m, L]``."""
-        self._left.append(np.asarray(left, np.float64))
+        """Add one client's factors ``[m, L]``; columns of zeros (a client of lower rank) take no room."""
+        real = left.any(axis=0)
+        self._left.append(np.asarray(left[:, real], np.float64))
         if not self.symmetric:
             assert right is not None
-            self._right.append(np.asarray(right, np.float64))
-        self._columns += left.shape[1]
+            self._right.append(np.asarray(right[:, real], np.float64))
+        self._columns += int(real.sum())
         if self._columns > 3 * self.rank:
             found = self.result()
             self._left, self._right, self._columns = [found.left], [found.right], self.rank
 
     def result(self) -> Truncated:
         """The sum in ``rank`` columns."""
-        if not self._left:
+        if not self._columns:
             zero = np.zeros((self.n_items, self.rank))
             return Truncated(zero, zero.copy(), 0.0)
         left = np.concatenate(self._left, axis=1)

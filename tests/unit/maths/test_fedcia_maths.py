@@ -72,6 +72,23 @@ def test_a_factored_sum_is_the_sum_and_stays_thin():
     np.testing.assert_allclose(found.left @ found.right.T, sum(a @ b.T for a, b in parts), rtol=1e-8, atol=1e-8)
 
 
+def test_columns_of_zeros_take_no_room_in_a_factored_sum():
+    draw = np.random.default_rng(2)
+    total = FactoredSum(30, 6, symmetric=True)
+    assert not total.result().left.any()
+    expected = np.zeros((30, 30))
+    for _ in range(6):
+        padded = np.pad(draw.standard_normal((30, 1)), ((0, 0), (0, 9)))  # rank one, sent in ten columns
+        total.add(padded)
+        expected += padded @ padded.T
+    assert sum(part.shape[1] for part in total._left) == 6
+    found = total.result()
+    np.testing.assert_allclose(found.left @ found.left.T, expected, rtol=1e-8, atol=1e-8)
+    nothing = FactoredSum(30, 6, symmetric=True)
+    nothing.add(np.zeros((30, 4)))
+    assert not nothing.result().left.any()
+
+
 def test_top_factors_cut_what_noise_made_negative():
     draw = np.random.default_rng(1)
     vectors = np.linalg.qr(draw.standard_normal((8, 8)))[0]
