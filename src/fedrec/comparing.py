@@ -13,7 +13,7 @@ from fedrec import cells, running
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance
-from fedrec.jobs import Job, folder_state, reason_of
+from fedrec.jobs import NOT_YET, Job, folder_state, open_jobs, reason_of
 from fedrec.methods.registry import centralised, federated
 from fedrec.methods.registry import find as find_method
 from fedrec.report.columns import canary_metric, main_metric, shown
@@ -139,12 +139,23 @@ def share_settings(
 
 
 def carry_out(
-    plans: Sequence[Jobs], *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
+    plans: Sequence[Jobs],
+    *,
+    parallel: int = 1,
+    memory_mb: int | None = None,
+    watcher: cells.Watcher | None = None,
+    start: bool = True,
 ) -> list[Comparison]:
-    """The runs of several data sets as one heap of work: one seed of everything before the next."""
+    """The runs of several data sets as one heap of work: one seed of everything before the next.
+
+    Without ``start`` nothing is run: what is finished is compared.
+    """
     known = [exact_chance(jobs) for jobs in plans]  # first: missing data is bad input, not a failure of every method
     heap = sorted((job for jobs in plans for job in jobs.jobs), key=lambda job: job.settings.seed)
-    reasons = cells.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
+    if start:
+        reasons = cells.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
+    else:
+        reasons = open_jobs(heap)
     return [_compared(jobs, chances, reasons) for jobs, chances in zip(plans, known, strict=True)]
 
 
@@ -156,6 +167,8 @@ def _compared(jobs: Jobs, known: Mapping[str, float], reasons: Mapping[Path, str
     ]
     failures = [*jobs.failures, *lost]
     finished = [job.folder for job in jobs.jobs if job.folder not in reasons]
+    if not finished and failures[0].reason == NOT_YET:
+        raise BadInput(f"no run in {jobs.out} is finished; start them with the same command without --so-far")
     if not finished:
         raise RuntimeError(f"every run failed; the first because of {failures[0].reason}")
     return compare_runs(map(load_run, finished), failures=failures, chance=known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,9 @@ HOW_ONLY = ("data_dir", "memory_mb", "checkpoint_seconds", "device")
 """Settings that say how a run is carried out; a run made with others is still the same run."""
 
 State = Literal["new", "unfinished", "finished"]
+
+NOT_YET = "not run yet"
+"""Why a run that nobody has started or finished gives no result."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ def folder_state(path: Path, settings: RunSettings) -> State:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise BadInput(f"{path} holds a run with other settings ({first}{more}); {advice}")
     return "finished" if folder.finished else "unfinished"
+
+
+def open_jobs(jobs: Iterable[Job]) -> dict[Path, str]:
+    """Those that are not finished, as reasons why they give no result."""
+    return {job.folder: NOT_YET for job in jobs if job.state != "finished"}
 
 
 def reason_of(problem: BaseException) -> str:

@@ -22,7 +22,7 @@ from fedrec.data.load import WORLDS, default_data_dir
 from fedrec.data.sources import SOURCES
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.jobs import Job, folder_state, reason_of
+from fedrec.jobs import NOT_YET, Job, folder_state, open_jobs, reason_of
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
 from fedrec.recipes.published import Column, PublishedTable, TableRow, Value
@@ -187,10 +187,17 @@ def folder_name(settings: RunSettings) -> str:
 
 
 def carry_out(
-    work: Work, *, parallel: int = 1, memory_mb: int | None = None, watcher: cells.Watcher | None = None
+    work: Work,
+    *,
+    parallel: int = 1,
+    memory_mb: int | None = None,
+    watcher: cells.Watcher | None = None,
+    start: bool = True,
 ) -> Reproduction:
-    """Run what is not there yet, then read it all back as one table."""
+    """Run what is not there yet, then read it all back as one table; without ``start``, read what is finished."""
     jobs = work.jobs
+    if not start:
+        return collect(work, open_jobs(jobs))
     with alone(work.out, bool(jobs)):
         failures = cells.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
     return collect(work, failures)
@@ -227,7 +234,8 @@ def collect(work: Work, failures: Mapping[Path, str]) -> Reproduction:
         lines = tuple(_line(work, spot, loaded, failures) for spot in spots)
         panel = Panel(column, lines, work.missing.get(column.key, ""))
         panels.append(_with_controls(panel, spots, loaded))
-    return Reproduction(work.table, tuple(panels), work.seeds, work.rounds, work.quick)
+    waiting = sum(reason == NOT_YET for reason in failures.values())
+    return Reproduction(work.table, tuple(panels), work.seeds, work.rounds, work.quick, waiting)
 
 
 def _line(work: Work, spot: Spot, loaded: Mapping[Path, FinishedRun], failures: Mapping[Path, str]) -> Line:
@@ -235,7 +243,7 @@ def _line(work: Work, spot: Spot, loaded: Mapping[Path, FinishedRun], failures: 
         f"{spot.row.name} on {spot.column.key}, {job.settings.protocol}, seed {job.settings.seed}: "
         f"{failures[job.folder]}"
         for job in (*spot.ours, *spot.strict)
-        if job.folder in failures
+        if failures.get(job.folder, NOT_YET) != NOT_YET
     ]
     ours, strict = ([loaded[job.folder] for job in jobs if job.folder in loaded] for jobs in (spot.ours, spot.strict))
     return line_of(

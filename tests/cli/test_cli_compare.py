@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,24 @@ def test_second_call_reads_and_an_unfinished_run_is_resumed(
         ]
 
     assert metrics((out / "compare.csv").read_text(encoding="utf-8")) == metrics(before)
+
+
+def test_so_far_shows_what_is_finished_and_starts_nothing(first: tuple[Path, Any], tmp_path: Path) -> None:
+    out, _ = first
+    here = tmp_path / "part"
+    shutil.copytree(out, here)
+    (here / "mf-seed1" / "result.json").unlink()
+    shutil.rmtree(here / "ease-seed0")
+    shutil.rmtree(here / "ease-seed1")
+    words = ["fedavg", "ease", "mf", "--seeds", "0,1", *FAST, "--set", "ease.lam=50", "--so-far"]
+    shown = call(*words, "--out", here)
+    assert shown.exit_code == 0, shown.output
+    assert "seeds 0, 1: not run yet" in shown.stdout
+    assert not (here / "ease-seed0").exists()
+    assert not (here / "mf-seed1" / "result.json").exists()
+    page = (here / "compare.html").read_text(encoding="utf-8")
+    assert "Not run yet: ease (seed 0, 1), mf (seed 1)" in page or "Not run yet: mf (seed 1), ease (seed 0, 1)" in page
+    assert "without --so-far" in bad(*words, "--out", tmp_path / "none")
 
 
 def test_other_settings_in_the_folder_are_bad_input(first: tuple[Path, Any]) -> None:

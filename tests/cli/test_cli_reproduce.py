@@ -109,6 +109,10 @@ def test_an_interrupted_table_goes_on_without_repeating_a_cell(
     assert "the same command goes on from there" in first.err
     half = list(ran)
     assert len(half) == 3
+    shown = fedrec(*words, "--so-far")
+    assert shown.status == 0, shown.err
+    assert "[so far: 5 runs are missing]" in shown.out
+    assert len(ran) == 3  # nothing was started
     second = fedrec(*words)
     assert second.status == 0, second.err
     assert len(ran) == len(set(ran)) == 4 * 2  # every cell once over both calls

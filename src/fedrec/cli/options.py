@@ -34,6 +34,7 @@ Clients = Annotated[
     int | None, typer.Option("--clients", help="Spread users over this many clients [one client a user].")
 ]
 EvaluateEvery = Annotated[int, typer.Option("--evaluate-every", help="Judge every so many rounds.")]
+SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]
 Models = Annotated[
     bool,
     typer.Option(

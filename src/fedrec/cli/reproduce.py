@@ -40,6 +40,7 @@ def reproduce(
     out: Annotated[Path | None, typer.Option("--out", help="Folder of runs and report [runs/reproduce-PAPER].")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as one JSON object.")] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
+    so_far: o.SoFar = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Make a table of a paper again: published value, ours, the difference, and ours under the strict protocol.
@@ -77,7 +78,9 @@ def reproduce(
             reasons = "; ".join(dict.fromkeys(spot.absent for spot in work.spots))
             raise BadInput(f"nothing of {paper} {chosen.name} can be run here: {reasons}")
         try:
-            done = reproducing.carry_out(work, parallel=parallel, memory_mb=memory_mb, watcher=Lines(quiet, parallel))
+            done = reproducing.carry_out(
+                work, parallel=parallel, memory_mb=memory_mb, watcher=Lines(quiet, parallel), start=not so_far
+            )
         except KeyboardInterrupt:
             typer.echo("fedrec: runs so far are kept; the same command goes on from there", err=True)
             raise

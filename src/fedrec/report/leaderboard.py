@@ -15,7 +15,7 @@ from fedrec.report.page import HtmlTable, Page, Section, Td, Th, banner, join, l
 from fedrec.report.page_comparison import failures_html, group_tag, protocol_html, value_cell
 from fedrec.report.records import as_json
 from fedrec.report.terminal import bare_table
-from fedrec.report.wording import HEADINGS, cell_text, notes, rising, title
+from fedrec.report.wording import HEADINGS, cell_text, lost_texts, notes, rising, title
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -146,10 +146,7 @@ def reading(board: Leaderboard) -> list[str]:
         f"{comparison.data['name']}: {rising(comparison)}" for comparison in board.comparisons if rising(comparison)
     ]
     for comparison in board.comparisons:
-        found += [
-            f"failed: {one.method} (seed {one.seed}) on {comparison.data['name']}: {one.reason}"
-            for one in comparison.failures
-        ]
+        found += [f"{comparison.data['name']}: {text}" for text in lost_texts(comparison.failures)]
     return found
 
 

@@ -29,7 +29,7 @@ from fedrec.report.page import (
     tiles,
 )
 from fedrec.report.series import Series, numbered
-from fedrec.report.wording import HEADINGS, failure_text, name_text, notes, seconds_text, title, upload_text
+from fedrec.report.wording import HEADINGS, failure_text, lost_texts, name_text, notes, seconds_text, title, upload_text
 
 
 def comparison_page(comparison: Comparison, command: str = "") -> str:
@@ -147,7 +147,7 @@ def costs(series: Sequence[Series], metric: str, where: str = "") -> str:
 
 def failures_html(failures: Iterable[Any]) -> str:
     """Runs that gave no result, named."""
-    return join(banner(f"Failed: {f.method} (seed {f.seed}): {f.reason}", "warn") for f in failures)
+    return join(banner(text, "warn") for text in lost_texts(failures))
 
 
 def protocol_html(protocol: Protocol) -> str:

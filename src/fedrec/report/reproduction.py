@@ -79,6 +79,8 @@ class Reproduction:
     rounds: int | None
     quick: bool = False
     """Few rounds only: nothing here is a result."""
+    waiting: int = 0
+    """Runs of the table that are not finished; the others are shown."""
 
     @property
     def failures(self) -> list[str]:
@@ -136,7 +138,9 @@ def heading(reproduction: Reproduction) -> str:
     """``fedca Table 2: ...``, marked where it is quick."""
     table = reproduction.table
     quick = f" [QUICK: {reproduction.rounds} rounds, not a result]" if reproduction.quick else ""
-    return f"{table.paper} {table.name}: {table.title}{quick}"
+    runs = f"{reproduction.waiting} run{'s are' if reproduction.waiting > 1 else ' is'}"
+    so_far = f" [so far: {runs} missing]" if reproduction.waiting else ""
+    return f"{table.paper} {table.name}: {table.title}{quick}{so_far}"
 
 
 def reading(reproduction: Reproduction) -> list[str]:

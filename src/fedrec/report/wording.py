@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
+from fedrec.jobs import NOT_YET
 from fedrec.report.comparison import FLOOR, Cell, Comparison, Failure, Group, Row
 
 HEADINGS: dict[Group, str] = {"federated": "federated", "centralised": "centralised", "control": "controls"}
@@ -56,6 +58,18 @@ def failure_text(failures: tuple[Failure, ...]) -> str:
     return "; ".join(
         f"seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}: {reason}" for reason, own in seeds.items()
     )
+
+
+def lost_texts(failures: Iterable[Failure]) -> list[str]:
+    """Runs without a result: each failure with its reason, those that nobody has run yet together."""
+    found = list(failures)
+    texts = [f"Failed: {one.method} (seed {one.seed}): {one.reason}" for one in found if one.reason != NOT_YET]
+    seeds: dict[str, list[str]] = {}
+    for one in found:
+        if one.reason == NOT_YET:
+            seeds.setdefault(one.method, []).append(str(one.seed))
+    waiting = ", ".join(f"{method} (seed {', '.join(own)})" for method, own in seeds.items())
+    return [*texts, *([f"Not run yet: {waiting}"] if waiting else [])]
 
 
 def notes(comparison: Comparison) -> list[str]:
