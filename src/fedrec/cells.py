@@ -57,20 +57,26 @@ class Silent:
 
 @dataclass
 class Estimate:
-    """How long runs take, from those that have ended: of the same kind where there are any, else of the nearest."""
+    """How long runs take, from those that have ended: of the same kind where there are any, else of the nearest.
 
-    seen: list[tuple[tuple[str, str, str], float]] = field(default_factory=list)
+    Of another kind the time of a round counts: controls of one round say little about methods of a hundred.
+    """
+
+    seen: list[tuple[tuple[str, str, str], int, float]] = field(default_factory=list)
 
     def add(self, settings: RunSettings, seconds: float) -> None:
-        self.seen.append((_kind(settings), seconds))
+        self.seen.append((_kind(settings), settings.rounds, seconds))
 
     def of(self, settings: RunSettings) -> float | None:
         """Seconds of one run; None where nothing is known at all."""
         kind = _kind(settings)
-        for alike in (3, 2, 1, 0):
-            found = [seconds for other, seconds in self.seen if other[:alike] == kind[:alike]]
+        same = [seconds for other, _, seconds in self.seen if other == kind]
+        if same:
+            return sum(same) / len(same)
+        for alike in (2, 1, 0):
+            found = [seconds / rounds for other, rounds, seconds in self.seen if other[:alike] == kind[:alike]]
             if found:
-                return sum(found) / len(found)
+                return settings.rounds * sum(found) / len(found)
         return None
 
     def left(

@@ -291,6 +291,10 @@ def test_the_estimate_prefers_what_is_alike() -> None:
     assert estimate.left([slow], {}, 1) is None
     estimate.add(quick, 10.0)
     assert estimate.of(slow) == 10.0
+    once = RunSettings(method="popularity", data="demo", protocol="strict", rounds=1)
+    alone = cells.Estimate()
+    alone.add(once, 0.5)
+    assert alone.of(slow) == 0.5 * slow.rounds  # another kind: by its rounds
     estimate.add(slow, 100.0)
     assert estimate.of(slow) == 100.0
     assert estimate.left([slow, quick], {0: (slow, 50.0, 0.5)}, 2) == pytest.approx((100 + 10 + 50) / 2)
