@@ -248,7 +248,10 @@ def test_several_data_sets_make_a_leaderboard(tmp_path: Path) -> None:
         for row in one["rows"]:
             assert found["HR@10/99", row["method"], one["data"]["name"]] == pytest.approx(row["mean"]["HR@10/99"])
     assert not list(out.rglob("model.safetensors"))
-    assert "| fedavg |" in (out / "leaderboard.md").read_text(encoding="utf-8")
+    page = (out / "leaderboard.md").read_text(encoding="utf-8")
+    assert "| fedavg |" in page
+    assert "--no-models" in page  # the command as it was given
+    assert page.count("bold: best of its group") == 1
     assert "<table" in (out / "leaderboard.html").read_text(encoding="utf-8")
     assert (out / "demo" / "compare.html").is_file()
 

@@ -169,7 +169,7 @@ def command_line(context: typer.Context) -> str:
         if parameter.param_type_name == "argument":
             words += map(str, values)
         elif getattr(parameter, "is_flag", False):
-            words.append(parameter.opts[0])
+            words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:
             for one in values:
                 words += [parameter.opts[0], str(one)]

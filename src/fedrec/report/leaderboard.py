@@ -15,7 +15,7 @@ from fedrec.report.page import HtmlTable, Page, Section, Td, Th, banner, join, l
 from fedrec.report.page_comparison import failures_html, group_tag, protocol_html, value_cell
 from fedrec.report.records import as_json
 from fedrec.report.terminal import bare_table
-from fedrec.report.wording import HEADINGS, cell_text, lost_texts, notes, rising, title
+from fedrec.report.wording import HEADINGS, cell_text, legend, legend_text, lost_texts, rising, tested, title
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -137,8 +137,10 @@ def markdown_table(board: Leaderboard, metric: str) -> str:
 
 def reading(board: Leaderboard) -> list[str]:
     """The marks and tests, once for all data sets, and what is missing."""
-    found = list(dict.fromkeys(note for comparison in board.comparisons for note in notes(comparison)[:2]))
-    found.append("rank: mean place within its group over the data sets.")
+    marks = dict.fromkeys(mark for comparison in board.comparisons for mark in legend(comparison))
+    found = [legend_text(list(marks)), *dict.fromkeys(tested(comparison) for comparison in board.comparisons)]
+    found.append("rank: mean place within its group over the data sets where it has a result.")
+    found = [text for text in found if text]
     found += [
         f"{comparison.data['name']}: {comparison.banner}." for comparison in board.comparisons if comparison.banner
     ]

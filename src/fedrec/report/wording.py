@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
 from fedrec.jobs import NOT_YET
@@ -74,8 +74,7 @@ def lost_texts(failures: Iterable[Failure]) -> list[str]:
 
 def notes(comparison: Comparison) -> list[str]:
     """What must be known to read the table, one paragraph each."""
-    found = ["; ".join(_legend(comparison)) + "." if _legend(comparison) else ""]
-    found.append(_test(comparison))
+    found = [legend_text(legend(comparison)), tested(comparison)]
     if comparison.chance:
         known = [f"{name} {comparison.chance[name]:.4f}" for name in comparison.columns if name in comparison.chance]
         found.append("Chance (exact): " + ", ".join(known) + ".")
@@ -98,7 +97,12 @@ def rising(comparison: Comparison) -> str:
     return f"Best in the last of its rounds, so that more might help: {', '.join(found)}." if found else ""
 
 
-def _legend(comparison: Comparison) -> list[str]:
+def legend_text(marks: Sequence[str]) -> str:
+    """What the marks mean, as one sentence."""
+    return "; ".join(marks) + "." if marks else ""
+
+
+def legend(comparison: Comparison) -> list[str]:
     """The marks that occur, and no others."""
     cells = [row.cells[name] for row in comparison.rows for name in comparison.columns if name in row.cells]
     found = []
@@ -113,7 +117,8 @@ def _legend(comparison: Comparison) -> list[str]:
     return found
 
 
-def _test(comparison: Comparison) -> str:
+def tested(comparison: Comparison) -> str:
+    """How differences were tested."""
     cells = [cell for row in comparison.rows for name, cell in row.cells.items() if name in comparison.columns]
     verdicts = [verdict for cell in cells for verdict in (cell.against_best, cell.against_floor) if verdict]
     spread = "±: sample standard deviation over seeds. " if len(comparison.seeds) > 1 else ""
