@@ -13,11 +13,11 @@ from fedrec import cells, running
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance
-from fedrec.jobs import NOT_YET, Job, folder_state, open_jobs, reason_of
+from fedrec.jobs import Job, folder_state, open_jobs, reason_of
 from fedrec.methods.registry import centralised, federated
 from fedrec.methods.registry import find as find_method
 from fedrec.report.columns import canary_metric, main_metric, shown
-from fedrec.report.comparison import CONTROLS, Comparison, Failure, compare_runs
+from fedrec.report.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
 from fedrec.report.runs import load_run
 from fedrec.runs.atomic import replace_file, write_text
 

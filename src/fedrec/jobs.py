@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from fedrec.errors import BadInput
+from fedrec.report.comparison import NOT_YET
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 
@@ -15,9 +16,6 @@ HOW_ONLY = ("data_dir", "memory_mb", "checkpoint_seconds", "device")
 """Settings that say how a run is carried out; a run made with others is still the same run."""
 
 State = Literal["new", "unfinished", "finished"]
-
-NOT_YET = "not run yet"
-"""Why a run that nobody has started or finished gives no result."""
 
 
 @dataclass(frozen=True)

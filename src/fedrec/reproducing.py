@@ -22,11 +22,11 @@ from fedrec.data.load import WORLDS, default_data_dir
 from fedrec.data.sources import SOURCES
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.jobs import NOT_YET, Job, folder_state, open_jobs, reason_of
+from fedrec.jobs import Job, folder_state, open_jobs, reason_of
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
 from fedrec.recipes.published import Column, PublishedTable, TableRow, Value
-from fedrec.report.comparison import CONTROLS, compare_runs
+from fedrec.report.comparison import CONTROLS, NOT_YET, compare_runs
 from fedrec.report.reproduction import Line, Panel, Reproduction, line_of
 from fedrec.report.runs import FinishedRun, load_run
 from fedrec.runs.settings import RunSettings

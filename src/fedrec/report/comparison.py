@@ -30,6 +30,10 @@ Group = Literal["federated", "centralised", "control"]
 GROUPS: tuple[Group, ...] = ("federated", "centralised", "control")
 
 
+NOT_YET = "not run yet"
+"""The reason of a run that nobody has started or finished."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """A run that gave no result."""
