@@ -11,7 +11,7 @@ from without import clients_of, in_process_without
 from fedrec import running
 from fedrec.deploy.processes import listening, marked
 
-NODES, ROUNDS = 3, 3
+NODES, ROUNDS = 3, 6  # rounds enough for a node to come back in
 
 
 def test_killed_node_and_killed_server(tmp_path: Path) -> None:
