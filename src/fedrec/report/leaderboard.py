@@ -144,9 +144,7 @@ def reading(board: Leaderboard) -> list[str]:
     found += [
         f"{comparison.data['name']}: {comparison.banner}." for comparison in board.comparisons if comparison.banner
     ]
-    found += [
-        f"{comparison.data['name']}: {rising(comparison)}" for comparison in board.comparisons if rising(comparison)
-    ]
+    found += [f"{comparison.data['name']}: {text}" for comparison in board.comparisons if (text := rising(comparison))]
     for comparison in board.comparisons:
         found += [f"{comparison.data['name']}: {text}" for text in lost_texts(comparison.failures)]
     return found

@@ -77,8 +77,7 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.chance:
         known = [f"{name} {comparison.chance[name]:.4f}" for name in comparison.columns if name in comparison.chance]
         found.append("Chance (exact): " + ", ".join(known) + ".")
-    if rising(comparison):
-        found.append(rising(comparison))
+    found.append(rising(comparison))
     local = comparison.row("local")
     if local is None or not local.runs:
         found.append("There is no run of the control `local`: a leak of held-out items would go unnoticed.")
