@@ -67,7 +67,8 @@ def curves(
         axes.set_title(metric, fontsize=10, color=INK, loc="left")
         axes.grid(axis="y", color=FAINT, linewidth=0.7)
         axes.set_ylim(bottom=0)
-    panels[0].legend(frameon=len(points) > MARKED, fontsize=9, edgecolor=FAINT)
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(metrics) == 1 else {}
+    panels[0].legend(frameon=False, fontsize=9, **beside)
     return figure
 
 
