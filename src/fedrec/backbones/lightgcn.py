@@ -6,6 +6,7 @@ The graph is a client's own, or everybody's for the centralised reference.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,17 @@ class Graph:
 
 
 def _sparse(array: Any, device: str) -> Any:
+    """Scipy's matrix as torch's: in rows of 32-bit places on the CPU, whose product is several times faster there."""
     import torch
 
+    if device == "cpu":
+        found = array.tocsr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that this layout is in beta
+            return torch.sparse_csr_tensor(
+                torch.from_numpy(found.indptr.astype(np.int32)), torch.from_numpy(found.indices.astype(np.int32)),
+                torch.from_numpy(found.data.astype(np.float32)), array.shape, check_invariants=False,
+            )  # fmt: skip
     found = array.tocoo()
     place = torch.from_numpy(np.stack([found.row, found.col]).astype(np.int64))
     value = torch.from_numpy(found.data.astype(np.float32))
