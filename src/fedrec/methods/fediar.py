@@ -56,7 +56,12 @@ class FedIarSettings(TrainingSettings):
     explore: bool = Field(True, description="dual-view exploration on the server (w/o IEDE, Table 3: false)")
     mu_d: float = Field(0.5, ge=0, description="weight of the dimension view (mu_d)")
     mu_n: float = Field(0.5, ge=0, description="weight of the sample view (mu_n)")
-    server_lr: float = Field(0.1, gt=0, description="the server's rate eta (Eq. 17)")
+    server_lr: float | None = Field(
+        None, gt=0, description="the server's rate eta (Eq. 17) [lr_items, at most the number of items]"
+    )
+    sample_view: Literal["density", "printed"] = Field(
+        "density", description="matrices of L_n: divided by n as Eq. 4 is, or as Eq. 16 prints them"
+    )
     gamma: float = Field(1e-2, gt=0, description="what is added to keep matrices regular (gamma)")
     clusters: int = Field(16, ge=1, description="truncation of the Dirichlet process (M)")
     concentration: float = Field(1.0, gt=0, description="concentration of the Dirichlet process (alpha)")
@@ -164,6 +169,10 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
             "the mixture has diagonal covariances and works on the centred table at unit scale",
             "centroids are constants in the gradient of L_n, and gamma I is added to its second matrix, which is "
             "singular as printed",
+            "the server's rate is that of the clients' item tables, as Eq. 17 has one eta, but at most n",
+            "the matrices of L_n are divided by n, as that of L_d is (Eq. 4): as printed their eigenvalues grow with "
+            "the number of items, L_n falls without bound as centroids grow, and no rate suits both views "
+            "(sample_view=printed)",
             "during warm-up the local table does not exist; it begins as a copy of the next round's download",
             "Theorem 1 as printed lacks a division of TCR by d; the corrected form is tested",
             "of several users of a client each has its own gate, made by the client's one hypernetwork",
@@ -241,8 +250,12 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         mixture = server.mixture
         if self.settings.explore:
             step, mixture = self.exploration(server, keys)
-            moved -= self.settings.server_lr * step
+            moved -= self.rate(len(server.items)) * step
         return IarServer(moved.astype(np.float32), mixture, server.round + 1)
+
+    def rate(self, n_items: int) -> float:
+        """Eta of Eq. 17. Both gradients are means over the items, so a rate above their number overshoots."""
+        return self.settings.server_lr or min(self.settings.lr_items, float(n_items))
 
     def exploration(self, server: IarServer, keys: Keys) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
         """``mu_d grad L_d + mu_n grad L_n`` ``[n_items, d]`` (Eq. 17) and the mixture's new state."""
@@ -261,7 +274,9 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
                 seed = keyed.stream(keys.seed, keys.round, "clusters")
                 found = cluster_items(server.items, chosen.clusters, chosen.concentration, seed, mixture or None)
                 mixture = found.state
-                step += chosen.mu_n * sample_loss(server.items, found.cluster, chosen.clusters, chosen.gamma)[1]
+                scale = len(server.items) ** -0.5 if chosen.sample_view == "density" else 1.0
+                scaled = scale * server.items.astype(np.float64)
+                step += chosen.mu_n * scale * sample_loss(scaled, found.cluster, chosen.clusters, chosen.gamma)[1]
         return step, mixture
 
     def score(self, private: IarPrivate, download: Any, block: Block, items: Int32 | None = None) -> Float32:

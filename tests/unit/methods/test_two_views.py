@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from fedrec import keyed
 from fedrec.backbones import find as find_backbone
 from fedrec.core.block import Block
 from fedrec.core.method import Keys
@@ -411,6 +412,32 @@ def test_fediars_score_functions_start_alike_or_apart_and_user_vectors_always_ap
     assert (users[0, :D] != users[1, :D]).all()
     assert (users[0, D:] == users[1, D:]).all() == (start == "common")
     assert (users[:, D:] != 0).all()
+
+
+def test_fediars_server_takes_the_rate_of_the_item_tables_and_never_overshoots():
+    from fedrec.methods.fediar import FedIar, FedIarSettings
+
+    assert FedIar(FedIarSettings(lr_items=500.0)).rate(2000) == 500.0
+    assert FedIar(FedIarSettings(lr_items=500.0)).rate(40) == 40.0
+    assert FedIar(FedIarSettings(lr_items=500.0, server_lr=700.0)).rate(40) == 700.0
+
+
+@pytest.mark.parametrize("view", ["density", "printed"])
+def test_fediars_sample_view_is_eq_16_with_its_matrices_over_n_or_as_printed(view):
+    from fedrec.maths.dirichlet_clusters import cluster_items
+    from fedrec.methods.fediar import FedIar, FedIarSettings, IarServer
+
+    z = np.random.default_rng(5).normal(size=(30, D))
+    settings = FedIarSettings(dim=D, mu_d=0.0, mu_n=0.7, clusters=3, gamma=0.05, sample_view=view)
+    step, _ = FedIar(settings).exploration(IarServer(z.astype(np.float32)), Keys(1, 1))
+    seed = keyed.stream(1, 1, "clusters")
+    cluster = cluster_items(z.astype(np.float32), 3, settings.concentration, seed).cluster
+    share = 1 / D if view == "printed" else 1 / (D * len(z))
+    middle = np.eye(D) - 1 / D
+    centroids = np.stack([z[cluster == c].mean(0) for c in cluster])
+    values, vectors = np.linalg.eigh(share * centroids @ middle @ centroids.T + 0.05 * np.eye(len(z)))
+    logarithm = (vectors * np.log(values)) @ vectors.T
+    np.testing.assert_allclose(step, -0.7 * 2 * share * logarithm @ z @ middle, atol=2e-6)
 
 
 def test_cofedrec_groups_users_by_their_changes_of_one_category():
