@@ -48,19 +48,21 @@ def _sparse(array: Any, device: str) -> Any:
     """Scipy's matrix as torch's: in rows of 32-bit places on the CPU, whose product is several times faster there."""
     import torch
 
-    if device == "cpu":
-        found = array.tocsr()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that this layout is in beta
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that a layout is in beta, that nothing is checked
+        if device == "cpu":
+            rows = array.tocsr()
             return torch.sparse_csr_tensor(
-                torch.from_numpy(found.indptr.astype(np.int32)), torch.from_numpy(found.indices.astype(np.int32)),
-                torch.from_numpy(found.data.astype(np.float32)), array.shape, check_invariants=False,
+                torch.from_numpy(rows.indptr.astype(np.int32)), torch.from_numpy(rows.indices.astype(np.int32)),
+                torch.from_numpy(rows.data.astype(np.float32)), array.shape, check_invariants=False,
             )  # fmt: skip
-    found = array.tocoo()
-    place = torch.from_numpy(np.stack([found.row, found.col]).astype(np.int64))
-    value = torch.from_numpy(found.data.astype(np.float32))
-    # from scipy's rows in order: coalesced already, and nothing to check
-    return torch.sparse_coo_tensor(place, value, array.shape, device=device, is_coalesced=True, check_invariants=False)
+        cells = array.tocoo()
+        place = torch.from_numpy(np.stack([cells.row, cells.col]).astype(np.int64))
+        value = torch.from_numpy(cells.data.astype(np.float32))
+        # from scipy's rows in order: coalesced already
+        return torch.sparse_coo_tensor(
+            place, value, array.shape, device=device, is_coalesced=True, check_invariants=False
+        )
 
 
 def smoothed(lists: Ragged, users: Float32, table: Float32, layers: int) -> tuple[Float32, Float32]:
