@@ -62,6 +62,7 @@ class CentralSasRec(Reference[Attention]):
         departures=(
             "no dropout; item rows shrink a little each round instead",
             "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
+            "where the data has no times, histories stand in the order of the source, which may mean nothing",
         ),
     )
 
