@@ -254,7 +254,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         return IarServer(moved.astype(np.float32), mixture, server.round + 1)
 
     def rate(self, n_items: int) -> float:
-        """Eta of Eq. 17. Both gradients are means over the items, so a rate above their number overshoots."""
+        """Eta of Eq. 17. Divided by n, both gradients are means over the items, and a rate above n overshoots."""
         return self.settings.server_lr or min(self.settings.lr_items, float(n_items))
 
     def exploration(self, server: IarServer, keys: Keys) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
