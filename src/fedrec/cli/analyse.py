@@ -45,7 +45,9 @@ def skew(
 
 @app.command("sparsity")
 def sparsity(
-    methods: Annotated[list[str] | None, typer.Argument(help="Methods [fcf perfedrec fedfast pfedrec fedca].")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Argument(help="Methods.", show_default="fcf perfedrec fedfast pfedrec fedca")
+    ] = None,
     data: o.Data = "demo",
     data_dir: o.DataDir = None,
     protocol: o.Protocol = "strict",

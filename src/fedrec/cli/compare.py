@@ -56,7 +56,9 @@ def compare(
     total_memory_mb: Annotated[
         int | None,
         typer.Option(
-            "--total-memory-mb", help="Memory for all runs together, with --jobs [four fifths of what is free]."
+            "--total-memory-mb",
+            help="Memory for all runs together, with --jobs.",
+            show_default="four fifths of what is free",
         ),
     ] = None,
     checkpoint_seconds: Annotated[
@@ -66,7 +68,7 @@ def compare(
     jobs: Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")] = 1,
     so_far: o.SoFar = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of runs and report [runs/compare-DATA-PROTOCOL].")
+        Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/compare-DATA-PROTOCOL")
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the comparison as one JSON object.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,

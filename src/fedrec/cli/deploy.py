@@ -66,7 +66,9 @@ def node(
     ca: Annotated[Path, typer.Option("--ca", help="The server's ca.crt.")],
     key: Annotated[Path, typer.Option("--key", help="The node's private key.")],
     folder: Folder,
-    port: Annotated[int | None, typer.Option("--port", help="A local port for its helpers [any free one].")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", help="A local port for its helpers.", show_default="any free one")
+    ] = None,
 ) -> None:
     """Start a node with its own data; it runs until it is interrupted, and reconnects by itself."""
     from fedrec.deploy import steps
@@ -159,7 +161,7 @@ def recommend(
     folder: Folder,
     user: Annotated[str, typer.Option("--user", help="One of the node's users, as in its data.")],
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
-    run: Annotated[str | None, typer.Option("--run", help="A run's id [the one met last].")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the one met last")] = None,
 ) -> None:
     """Items for one of the node's users, on the node itself; nothing is sent."""
     from fedrec.deploy.recommending import recommend as best

@@ -12,11 +12,14 @@ from fedrec.errors import BadInput
 
 Data = Annotated[str, typer.Option("--data", help="Data set, file, or folder with a ready split.", metavar="NAME|FILE")]
 DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where data sets lie [$FEDREC_DATA, then the cache folder].")
+    Path | None,
+    typer.Option("--data-dir", help="Where data sets lie.", show_default="$FEDREC_DATA, then the cache folder"),
 ]
 Protocol = Annotated[str, typer.Option("--protocol", help="How models are judged: strict or paper-NAME.")]
-Rounds = Annotated[int | None, typer.Option("--rounds", help="Rounds [the recipe's, else 100].", show_default=False)]
-Share = Annotated[float | None, typer.Option("--participation", help="Share of clients in a round [1.0].")]
+Rounds = Annotated[int | None, typer.Option("--rounds", help="Rounds.", show_default="the recipe's, else 100")]
+Share = Annotated[
+    float | None, typer.Option("--participation", help="Share of clients in a round.", show_default="1.0")
+]
 Rest = Annotated[bool, typer.Option("--rest", help="No client takes part twice in a row.")]
 Dropout = Annotated[float, typer.Option("--dropout", help="Probability that a client does not answer.")]
 Sets = Annotated[
@@ -25,13 +28,14 @@ Sets = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 MinInteractions = Annotated[
-    int | None, typer.Option("--min-interactions", help="Drop users with fewer [the data set's own filter].")
+    int | None,
+    typer.Option("--min-interactions", help="Drop users with fewer.", show_default="the data set's own filter"),
 ]
 TrainShare = Annotated[
     float, typer.Option("--train-share", help="Learn from a random share of each user's training interactions.")
 ]
 Clients = Annotated[
-    int | None, typer.Option("--clients", help="Spread users over this many clients [one client a user].")
+    int | None, typer.Option("--clients", help="Spread users over this many clients.", show_default="one client a user")
 ]
 EvaluateEvery = Annotated[int, typer.Option("--evaluate-every", help="Judge every so many rounds.")]
 SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]
@@ -44,7 +48,11 @@ Models = Annotated[
 ]
 Patience = Annotated[
     int | None,
-    typer.Option("--patience", help="Stop after so many judged rounds without a better value [the protocol's rule]."),
+    typer.Option(
+        "--patience",
+        help="Stop after so many judged rounds without a better value.",
+        show_default="the protocol's rule",
+    ),
 ]
 EvaluateUsers = Annotated[int | None, typer.Option("--evaluate-users", help="Judge a keyed sample of users.")]
 MemoryMb = Annotated[int, typer.Option("--memory-mb", help="Working memory that blocks are sized for.")]

@@ -19,7 +19,8 @@ def reproduce(
         str | None, typer.Argument(help="The paper: fedca, fedcia, fed3cr, fediar or feddae.", metavar="PAPER")
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", help="The table's number [the paper's main table].", metavar="N")
+        str | None,
+        typer.Option("--table", help="The table's number.", show_default="the paper's main table", metavar="N"),
     ] = None,
     rows: Annotated[
         str | None, typer.Option("--rows", help="Only these rows: labels, methods or groups.", metavar="A,B")
@@ -30,14 +31,18 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A few rounds only, to see that it runs; no result.")] = False,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Runs at once, in processes of their own [a quarter of the cores].")
+        int | None,
+        typer.Option("--jobs", help="Runs at once, in processes of their own.", show_default="a quarter of the cores"),
     ] = None,
     memory_mb: Annotated[
-        int | None, typer.Option("--memory-mb", help="Memory for all runs together [four fifths of what is free].")
+        int | None,
+        typer.Option("--memory-mb", help="Memory for all runs together.", show_default="four fifths of what is free"),
     ] = None,
     data_dir: o.DataDir = None,
     device: o.Device = "cpu",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of runs and report [runs/reproduce-PAPER].")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/reproduce-PAPER")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as one JSON object.")] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
     so_far: o.SoFar = False,

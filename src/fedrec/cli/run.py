@@ -32,7 +32,11 @@ def run(
     patience: o.Patience = None,
     settle: Annotated[
         float | None,
-        typer.Option("--settle", help="Stop when the loss changes by less than this share [0: never]."),
+        typer.Option(
+            "--settle",
+            help="Stop when the loss changes by less than this share.",
+            show_default="the recipe's, else 0: never",
+        ),
     ] = None,
     evaluate_users: o.EvaluateUsers = None,
     memory_mb: o.MemoryMb = 1024,
@@ -40,7 +44,9 @@ def run(
         float, typer.Option("--checkpoint-seconds", help="Least time between two checkpoints.")
     ] = 10.0,
     models: o.Models = True,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run [runs/METHOD-DATA-...].")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/METHOD-DATA-...")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result as one JSON object.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
