@@ -21,7 +21,7 @@ LAYERS = [
     {"recipes", "runs", "simulate", "deploy", "report"},
     {"running", "recommending", "jobs"},
     {"cells"},
-    {"comparing", "reproducing", "analysing", "analysing_filters"},
+    {"comparing", "reproducing", "analysing", "analysing_filters", "analysing_leak", "analysing_models"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

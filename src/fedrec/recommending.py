@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedrec.data.ragged import segments
 from fedrec.errors import BadInput, nearest
 from fedrec.runs.recommendations import Recommendation, best_items
 
@@ -14,8 +14,19 @@ if TYPE_CHECKING:
     from fedrec.running import Prepared
 
 
-def recommend(prepared: Prepared, user: str | int, k: int = 10) -> list[Recommendation]:
-    """The ``k`` best items for a user, by the run's selected model."""
+@dataclass(frozen=True)
+class Place:
+    """Where a user is found."""
+
+    index: int
+    """Among the users of the data."""
+    client: int
+    row: int
+    """Among the users of that client."""
+
+
+def place(prepared: Prepared, user: str | int) -> Place:
+    """Where the user of that id is."""
     data, people = prepared.task.data, prepared.people
     found = np.flatnonzero(data.user_ids == str(user))
     if not len(found):
@@ -24,6 +35,11 @@ def recommend(prepared: Prepared, user: str | int, k: int = 10) -> list[Recommen
         raise BadInput(f"{data.name} has no user {str(user)!r}; {hint}")
     position = int(np.flatnonzero(people.users == found[0])[0])
     client = int(np.searchsorted(people.block.user_start, position, side="right")) - 1
-    rows = segments(people.block.user_start, np.array([client]))
-    scores = prepared.runtime.scores(np.array([client]))[position - rows[0]]
-    return best_items(scores, data.items[data.users == found[0]], data.item_ids, data.titles, k)
+    return Place(int(found[0]), client, position - int(people.block.user_start[client]))
+
+
+def recommend(prepared: Prepared, user: str | int, k: int = 10) -> list[Recommendation]:
+    """The ``k`` best items for a user, by the run's selected model."""
+    data, found = prepared.task.data, place(prepared, user)
+    scores = prepared.runtime.scores(np.array([found.client]))[found.row]
+    return best_items(scores, data.items[data.users == found.index], data.item_ids, data.titles, k)

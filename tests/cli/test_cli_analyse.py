@@ -1,4 +1,4 @@
-"""``fedrec analyse filters`` on the demo world."""
+"""``fedrec analyse`` on the demo world."""
 
 from __future__ import annotations
 
@@ -82,3 +82,37 @@ def test_the_leak_analysis_wants_runs_of_the_same_protocol(fedrec, tmp_path):
     assert done.status == 2
     assert "paper-fedca" in done.err
     assert done.err.count("\n") == 1
+
+
+def test_items_of_a_feddae_run_are_mapped(fedrec, tmp_path):
+    assert fedrec("run", "feddae", "--rounds", "1", "--set", "dim=4", "--out", "dae", "--quiet").status == 0
+    done = fedrec("analyse", "items", "dae", "--users", "u003,u010", "--out", "found")
+    assert done.status == 0, done.err
+    assert "user u003: gate 0." in done.out
+    assert (tmp_path / "found" / "items-dae.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "found" / "items-dae.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 4 * 160  # users, panels, items
+    own = {row["item"] for row in rows if row["user"] == "u003" and row["interacted"] == "1"}
+    assert 18 <= len(own) <= 39  # training items of a user of the demo world
+    shown = [(row["user"], row["x"], row["y"]) for row in rows if row["view"] == "global"]
+    assert shown[:160] == [("u003", x, y) for _, x, y in shown[160:]], "everybody has the same global encoder"
+    assert fedrec("analyse", "items", "dae", "--users", "nobody").status == 2
+    assert "a run of feddae" in fedrec("analyse", "views", "dae").err
+
+
+def test_two_views_are_compared_run_by_run(fedrec, tmp_path):
+    for method in ("fed3cr", "fedrap"):
+        assert fedrec("run", method, "--rounds", "1", "--set", "dim=4", "--out", method, "--quiet").status == 0
+    done = fedrec("analyse", "views", "fed3cr", "fedrap", "--client", "u007", "--depth", "20", "--out", "found")
+    assert done.status == 0, done.err
+    with open(tmp_path / "found" / "views-overlap.csv", newline="") as file:
+        overlaps = list(csv.DictReader(file))
+    assert [row["run"] for row in overlaps] == ["fed3cr"] * 120 + ["fedrap"] * 120
+    assert all(0 <= float(row["overlap"]) <= 1 for row in overlaps)
+    with open(tmp_path / "found" / "views-correlation.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 2 * 4 * 4
+    for name in ("views-overlap", "views-correlation"):
+        assert (tmp_path / "found" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "has no client 'zz'" in fedrec("analyse", "views", "fed3cr", "--client", "zz").err
+    assert "feddae" in fedrec("analyse", "items", "fedrap").err

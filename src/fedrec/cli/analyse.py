@@ -1,4 +1,4 @@
-"""``fedrec analyse``: FedCA's analyses, federated filters and the leak, each with its figure and its data."""
+"""``fedrec analyse``: the papers' analyses, federated filters and the leak, each with its figure and its data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
 
-app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak.")
+app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, models.")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
@@ -46,7 +46,7 @@ def skew(
 @app.command("sparsity")
 def sparsity(
     methods: Annotated[
-        list[str] | None, typer.Argument(help="Methods.", show_default="fcf perfedrec fedfast pfedrec fedca")
+        list[str] | None, typer.Argument(help="Methods.", show_default="local fcf perfedrec fedfast pfedrec fedca")
     ] = None,
     data: o.Data = "demo",
     data_dir: o.DataDir = None,
@@ -175,6 +175,61 @@ def leak(
     about = f"{data}, protocol {protocol}, {negatives} negatives per positive, seed {seed}"
     figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
     _write(out, f"leak-{Path(data).name}-{protocol}", figure, points_csv(points, "round", "series"))
+
+
+@app.command("items")
+def items(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run of feddae.")],
+    users: Annotated[
+        str | None, typer.Option("--users", help="Ids of users.", show_default="three at random", metavar="A,B")
+    ] = None,
+    out: Out = Path("analyses"),
+) -> None:
+    """Item features of FedDAE's encoders in the plane (Figure 3): global, a user's own, their mean, and by the gate.
+
+    "apart" is the mean silhouette of the user's items against the others: 0 where they are mixed, 1 where they are
+    two clusters.
+    """
+    from fedrec import analysing_models
+    from fedrec.report.item_map import item_maps_csv, item_maps_figure
+
+    found, prepared = analysing_models.item_maps(run, o.words(users))
+    for one in found:
+        apart = ", ".join(f"{view} {value:.3f}" for view, value in one.apart.items())
+        typer.echo(f"user {one.user}: gate {one.weights[0]:.3f} / {one.weights[1]:.3f}; apart: {apart}")
+    chosen = prepared.settings
+    figure = item_maps_figure(found, f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; t-SNE")
+    _write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
+
+
+@app.command("views")
+def views(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of finished runs of methods with two views (fed3cr, fedrap).")
+    ],
+    client: Annotated[
+        str | None, typer.Option("--client", help="The client whose correlations are shown.", show_default="the first")
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="Length of the lists that are compared.")] = 50,
+    persistence: Annotated[
+        float, typer.Option("--p", min=0.0, max=1.0, help="p of rank-biased overlap: how deep a reader looks.")
+    ] = 0.99,
+    out: Out = Path("analyses"),
+) -> None:
+    """How two views of the items agree: overlap of their rankings (Fed3CR Figure 6), correlated features (Figure 7)."""
+    from fedrec.analysing_models import two_views
+    from fedrec.report.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
+
+    found = [two_views(run, client, depth, persistence) for run in dict.fromkeys(runs)]
+    for one in found:
+        typer.echo(
+            f"{one.name}: rank-biased overlap {one.overlap.mean():.3f}, client {one.client}: mean size of "
+            f"the correlations {abs(one.correlation).mean():.4f}"
+        )
+    about = f"top {depth}, p = {persistence:g}"
+    _write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(found))
+    matrices = {f"{one.name}, client {one.client}": one.correlation for one in found}
+    _write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
 
 
 def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:

@@ -297,6 +297,16 @@ def train_chunk(
 _DEEP = ("encoder_mid", "encoder_out", "decoder_in", "decoder_mid", "decoder_out")
 
 
+def _read_once(parts: PrivateParts, bags: Bags, plan: LocalPlan, device: str) -> _Own:
+    """Private parts that are read, not trained."""
+    return _Own(parts, bags, LocalPlan(1, 0.0, "frozen", 0.0, plan.gate, plan.weight), device)
+
+
+def gate_weights(parts: PrivateParts, bags: Bags, plan: LocalPlan, device: str) -> Float32:
+    """``[users, 2]`` weights of the global and of the local encoder (Eq. 5)."""
+    return np.asarray(_read_once(parts, bags, plan, device).weights(0).cpu().numpy(), np.float32)
+
+
 def code_chunk(
     shared: Tensors,
     parts: PrivateParts | None,
@@ -330,8 +340,7 @@ def code_chunk(
     d = coded.shape[1] // 2
     latent = coded[:, :d]
     if parts is not None:
-        once = LocalPlan(1, 0.0, "frozen", 0.0, plan.gate, plan.weight)
-        own = _Own(parts, bags, once, device)
+        own = _read_once(parts, bags, plan, device)
         local, weights = own.encode(values, 0), own.weights(0)
         latent, _ = combined(coded, local, weights)
     return through("decoder_out", through("decoder_mid", through("decoder_in", latent).tanh()).tanh())

@@ -28,22 +28,30 @@ def item_map(features: Float32, *, seed: int = 0, perplexity: float = 30.0) -> N
     return np.asarray((made - low) / np.where(high > low, high - low, 1.0), np.float64)
 
 
-def dual_features(
-    shared: Float32, own: Float32, ids: NDArray[np.integer], weights: tuple[float, float]
-) -> dict[str, Float32]:
-    """The four columns of Figure 3 for one user, over all items.
+def combinations(shared: Float32, own: Float32, weights: Float32) -> dict[str, Float32]:
+    """The four columns of Figure 3 for one user, features ``[items, d]`` each.
 
-    ``shared`` ``[items, d]`` are features of the global encoder. ``own`` ``[items, d]`` are those of the local
-    encoder, of which only the rows ``ids`` were ever trained; ``weights`` are the gate's w_u1 and w_u2.
+    ``shared`` are those of the global encoder, ``own`` those of the local one, ``weights`` the gate's w_u1 and w_u2.
     """
     if own.shape != shared.shape:
         raise ValueError(f"features of {own.shape} and {shared.shape}: give both over all items")
-    interacted = np.zeros(len(shared), bool)
-    interacted[ids] = True
+    half = np.float32(0.5)
     return {
         "global": shared,
         "local": own,
-        "average": 0.5 * (shared + own),
-        "weighted": (weights[0] * shared + weights[1] * own).astype(np.float32),
-        "interacted": interacted.astype(np.float32),
+        "average": half * (shared + own),
+        "weighted": weights[0] * shared + weights[1] * own,
     }
+
+
+def apartness(features: Float32, chosen: NDArray[np.bool_]) -> float:
+    """How far some items stand apart from the others: the mean silhouette, from -1 over 0 (mixed) to 1 (two clusters).
+
+    >>> apartness(np.array([[0.0], [0.1], [9.0], [9.1]], np.float32), np.array([True, True, False, False])) > 0.9
+    True
+    """
+    from sklearn.metrics import silhouette_score
+
+    if chosen.all() or not chosen.any():
+        return 0.0
+    return float(silhouette_score(features, chosen))

@@ -188,6 +188,29 @@ class FedDae(VaeMethod[PrivateEncoder]):
         for _, _, array in fields_of(private):
             disk_array.forget(array)
 
+    def encoders(
+        self, private: PrivateEncoder, nets: Nets, block: Block, user: int, keys: Keys
+    ) -> tuple[Float32, Float32, Float32]:
+        """Item features ``[items, d]`` of the global encoder and of one user's own, and the gate's weights ``[2]``.
+
+        ``keys`` are those of the start, which items that the user does not have still show in its encoder.
+        """
+        from fedrec.learn.dual_encoder import gate_weights
+        from fedrec.maths.item_map import item_features
+
+        bags, where = self.bags(block, slice(user, user + 1))
+        own = self.parts(private, nets, bags, where)
+        if isinstance(nets, TwinNets):
+            table = nets.own_items_in
+        else:
+            table = fresh_encoder(keys.server("local encoder"), self.sizes(block.n_items))["items_in"]
+            table[block.train.values[where.interactions]] = own.rows
+        return (
+            item_features(nets.items_in, nets.encoder_mid, nets.encoder_out),
+            item_features(table, own.mid[0], own.out[0]),
+            gate_weights(own, bags, self.plan(keys), self.device)[0],
+        )
+
     def private_bytes(self, world: World, interactions: int) -> int:
         """Size of the private state of all users."""
         sizes = self.sizes(world.n_items)

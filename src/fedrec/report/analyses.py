@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fedrec.report.canvas import FAINT, INK, PALETTE, SOFT
+from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,22 +27,19 @@ class Measured(Protocol):
 
 def points_csv(points: Sequence[Measured], x: str, series: str) -> str:
     """The measurements as CSV with a header."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow([x, series, "metric", "value"])
-    table.writerows([f"{p.x:g}", p.series, p.metric, f"{p.value:.6f}"] for p in points)
-    return text.getvalue()
+    rows = ([f"{p.x:g}", p.series, p.metric, f"{p.value:.6f}"] for p in points)
+    return csv_text([x, series, "metric", "value"], rows)
 
 
 def matrix_csv(names: Sequence[str], matrices: dict[str, Any]) -> str:
     """Matrices between named clients as CSV: matrix, row, column, value."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["matrix", "client", "other", "value"])
-    for title, matrix in matrices.items():
-        for row, name in enumerate(names):
-            table.writerows([title, name, other, f"{matrix[row][k]:.8f}"] for k, other in enumerate(names))
-    return text.getvalue()
+    rows = (
+        [title, name, other, f"{matrix[row][k]:.8f}"]
+        for title, matrix in matrices.items()
+        for row, name in enumerate(names)
+        for k, other in enumerate(names)
+    )
+    return csv_text(["matrix", "client", "other", "value"], rows)
 
 
 MARKED = 25

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedrec.report.canvas import FAINT, INK, SOFT
+from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,15 +58,12 @@ class Shown:
 
 def filters_csv(shown: Shown) -> str:
     """One line for every mark of the figure."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["series", "round", "bytes_per_client", "noise", shown.metric])
-    table.writerows([level.name, "", "", "", f"{level.quality:.6f}"] for level in shown.levels)
+    rows: list[list[Any]] = [[level.name, "", "", "", f"{level.quality:.6f}"] for level in shown.levels]
     for course in shown.courses:
-        rows = zip(course.rounds, course.bytes, course.quality, strict=True)
-        table.writerows([course.name, number, f"{size:.0f}", 0, f"{value:.6f}"] for number, size, value in rows)
-    table.writerows([spot.name, "", "", f"{spot.scale:g}", f"{spot.quality:.6f}"] for spot in shown.spots)
-    return text.getvalue()
+        marks = zip(course.rounds, course.bytes, course.quality, strict=True)
+        rows += [[course.name, number, f"{size:.0f}", 0, f"{value:.6f}"] for number, size, value in marks]
+    rows += [[spot.name, "", "", f"{spot.scale:g}", f"{spot.quality:.6f}"] for spot in shown.spots]
+    return csv_text(["series", "round", "bytes_per_client", "noise", shown.metric], rows)
 
 
 def filters_figure(shown: Shown, about: str) -> Figure:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fedrec.report.comparison import GROUPS, Cell, Comparison, Group
+from fedrec.report.csv_text import csv_text
 from fedrec.report.markdown import cell_markdown, line
 from fedrec.report.page import HtmlTable, Page, Section, Td, Th, banner, join, listed, paragraphs, render
 from fedrec.report.page_comparison import failures_html, group_tag, protocol_html, value_cell
@@ -152,17 +151,15 @@ def reading(board: Leaderboard) -> list[str]:
 
 def as_csv(board: Leaderboard) -> str:
     """One line a method, data set and metric."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["metric", "group", "method", "data", "mean", "spread", "seeds", "mark"])
+    rows = []
     for metric in board.metrics:
         for standing in board.standings(metric):
             for name, cell in zip(board.names, standing.cells, strict=True):
                 if cell is not None and not math.isnan(cell.summary.mean):
                     spread = "" if math.isnan(cell.summary.spread) else cell.summary.spread
                     numbers = [cell.summary.mean, spread, cell.summary.count, cell.mark]
-                    writer.writerow([metric, standing.group, standing.method, name, *numbers])
-    return text.getvalue()
+                    rows.append([metric, standing.group, standing.method, name, *numbers])
+    return csv_text(["metric", "group", "method", "data", "mean", "spread", "seeds", "mark"], rows)
 
 
 def board_json(board: Leaderboard, command: str = "") -> dict[str, Any]:

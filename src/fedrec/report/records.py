@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from typing import Any
 
 from fedrec.report.comparison import SCHEMA, Cell, Comparison, Row
+from fedrec.report.csv_text import csv_text
 from fedrec.report.wording import failure_text, notes
 
 
@@ -72,17 +71,15 @@ def as_csv(comparison: Comparison) -> str:
     heads = ["method", "group", "seeds"]
     heads += [f"{name} {what}" for name in metrics for what in ("mean", "spread")]
     heads += ["seconds", "upload_bytes", "download_bytes", "failed"]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
+    rows = []
     for row in comparison.rows:
         numbers: list[Any] = []
         for name in metrics:
             cell = row.cells.get(name)
             numbers += [_number(cell.summary.mean), _number(cell.summary.spread)] if cell else [None, None]
         costs = [row.seconds, row.bytes("upload"), row.bytes("download")] if row.runs else [None] * 3
-        writer.writerow([row.method, row.group, len(row.runs), *numbers, *costs, failure_text(row.failures)])
-    return text.getvalue()
+        rows.append([row.method, row.group, len(row.runs), *numbers, *costs, failure_text(row.failures)])
+    return csv_text(heads, rows)
 
 
 def _number(value: float) -> float | None:

@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 from fedrec.evaluation.statistics import Summary
+from fedrec.report.csv_text import csv_text
 from fedrec.report.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
 from fedrec.report.terminal import bare_table
 
@@ -146,25 +147,23 @@ def _plain(text: str) -> str:
 
 def as_csv(reproduction: Reproduction) -> str:
     """One line for every row, data set and metric."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours",
-         "ours_spread", "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note"]
-    )  # fmt: skip
-    table = reproduction.table
+    heads = [
+        "paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours",
+        "ours_spread", "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note",
+    ]  # fmt: skip
+    table, rows = reproduction.table, []
     for panel in reproduction.panels:
         for line in panel.lines:
             for metric, entry in zip(table.metrics, line.entries, strict=True):
                 published = entry.published
                 note = panel.missing or line_note(line)
-                writer.writerow(
+                rows.append(
                     [table.paper, table.number, panel.column.key, line.name, line.method, int(line.control), metric,
                      *((published.number, published.spread) if published else (None, None)),
                      *_numbers(entry.ours), entry.difference, strict_name(metric), *_numbers(entry.strict),
                      len(line.ours), int(reproduction.quick), note]
                 )  # fmt: skip
-    return text.getvalue()
+    return csv_text(heads, rows)
 
 
 def _numbers(summary: Summary | None) -> tuple[float | None, float | None]:

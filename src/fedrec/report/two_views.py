@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.report.canvas import PALETTE, SOFT
+from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,22 +18,33 @@ CUT = 0.003
 """Correlations within +- this are shown as none, as in Figure 7."""
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Any]:
+class Agreement(Protocol):
+    """Users of a run and their overlaps (:class:`fedrec.analysing_models.Views` fits)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def users(self) -> list[str]: ...
+    @property
+    def overlap(self) -> Any: ...
+
+
+def _figure(width: float, height: float, panels: int = 1) -> tuple[Figure, list[Any]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 
-def overlap_plot(overlaps: dict[str, NDArray[np.floating]]) -> Figure:
+def overlap_plot(overlaps: Mapping[str, NDArray[np.floating]], about: str = "top 50, p = 0.99") -> Figure:
     """Histograms of rank-biased overlap ``[clients]`` by method, each of area one."""
-    figure, axes = _figure(7.0, 3.6)
+    figure, (axes,) = _figure(7.0, 3.6)
     bins = np.linspace(0.0, 1.0, 41)
     for (name, values), colour in zip(overlaps.items(), PALETTE * (1 + len(overlaps) // len(PALETTE)), strict=False):
         axes.hist(values, bins, density=True, alpha=0.55, color=colour, label=f"{name} (mean {np.mean(values):.2f})")
-    axes.set_xlabel("rank-biased overlap of the two views' top 50 (p = 0.99)")
+    axes.set_xlabel(f"rank-biased overlap of the two views ({about})")
     axes.set_ylabel("density")
     axes.legend(frameon=False)
     for side in ("top", "right"):
@@ -39,14 +52,31 @@ def overlap_plot(overlaps: dict[str, NDArray[np.floating]]) -> Figure:
     return figure
 
 
-def correlation_plot(matrix: NDArray[np.floating], title: str = "", cut: float = CUT) -> Figure:
-    """The correlation matrix of the two views ``[d, d]``, small values blanked."""
-    shown = np.where(np.abs(matrix) <= cut, 0.0, matrix)
-    reach = float(np.abs(shown).max()) or 1.0
-    figure, axes = _figure(4.6, 4.0)
-    image = axes.imshow(shown, cmap="RdBu_r", vmin=-reach, vmax=reach)
-    figure.colorbar(image, ax=axes, shrink=0.85)
-    axes.set_xlabel("private dimension")
-    axes.set_ylabel("consensus dimension")
-    axes.set_title(title, fontsize=10, color=SOFT)
+def correlation_plot(matrices: Mapping[str, NDArray[np.floating]], cut: float = CUT) -> Figure:
+    """Correlation matrices of the two views ``[d, d]`` side by side on one scale, small values blanked."""
+    shown = {name: np.where(np.abs(matrix) <= cut, 0.0, matrix) for name, matrix in matrices.items()}
+    reach = max(float(np.abs(matrix).max()) for matrix in shown.values()) or 1.0
+    figure, panels = _figure(3.6 * len(shown) + 1.0, 4.0, len(shown))
+    for axes, (name, matrix) in zip(panels, shown.items(), strict=True):
+        image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        axes.set_xlabel("private dimension")
+        axes.set_title(name, fontsize=10, color=SOFT)
+    panels[0].set_ylabel("consensus dimension")
+    figure.colorbar(image, ax=panels, shrink=0.85)
     return figure
+
+
+def overlap_csv(runs: Sequence[Agreement]) -> str:
+    """Overlaps as CSV: run, user, overlap."""
+    rows = ([run.name, who, f"{value:.6f}"] for run in runs for who, value in zip(run.users, run.overlap, strict=True))
+    return csv_text(["run", "user", "overlap"], rows)
+
+
+def correlation_csv(matrices: Mapping[str, NDArray[np.floating]]) -> str:
+    """Matrices as CSV: run, consensus dimension, private dimension, value (nothing blanked)."""
+    rows = (
+        [name, row, column, f"{value:.6g}"]
+        for name, matrix in matrices.items()
+        for (row, column), value in np.ndenumerate(matrix)
+    )
+    return csv_text(["run", "consensus", "private", "value"], rows)

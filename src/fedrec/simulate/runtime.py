@@ -104,12 +104,15 @@ class Simulator:
         self._judge_idle(np.arange(self.people.block.n_clients))
         return self.judging.result()
 
-    def scores(self, clients: Int64) -> Float32:
-        """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
+    def at_home(self, clients: Int64) -> tuple[Any, Any, Block]:
+        """What some clients have: their private state, a fresh download, their data."""
         block = self.people.block.take(clients)
         private = gather(self.private, self.people.block, clients)
-        download = wire.rounded(self.method.download(self.server, block.clients), self.form)
-        return self.method.score(private, download, block)
+        return private, wire.rounded(self.method.download(self.server, block.clients), self.form), block
+
+    def scores(self, clients: Int64) -> Float32:
+        """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
+        return self.method.score(*self.at_home(clients))
 
     def snapshot(self) -> Any:
         return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}

@@ -457,4 +457,5 @@ def test_figures_are_drawn():
 
     rng = np.random.default_rng(0)
     assert overlap_plot({"fed3cr": rng.random(50), "fedrap": rng.random(50)}).axes
-    assert correlation_plot(rng.normal(size=(D, D)) * 0.01).axes
+    both = {"fed3cr": rng.normal(size=(D, D)) * 0.01, "fedrap": rng.normal(size=(D, D))}
+    assert len(correlation_plot(both).axes) == 3  # one for each, and the scale

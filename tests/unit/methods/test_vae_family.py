@@ -569,17 +569,39 @@ def test_a_centralised_relative_learns_what_is_there(name):
 
 
 def test_item_features_multiply_the_layers():
-    from fedrec.maths.item_map import dual_features, item_features, item_map
+    from fedrec.maths.item_map import combinations, item_features, item_map
 
     rng = np.random.default_rng(0)
     encoder = fresh_encoder(rng, Sizes(40, 2))
     features = item_features(encoder["items_in"], encoder["encoder_mid"], encoder["encoder_out"])
     expected = encoder["items_in"] @ encoder["encoder_mid"][:-1] @ encoder["encoder_out"][:-1, :2]
     np.testing.assert_allclose(features, expected, rtol=1e-5)
-    views = dual_features(features, 2 * features, np.array([1, 3]), (0.25, 0.75))
+    views = combinations(features, 2 * features, np.array([0.25, 0.75], np.float32))
     np.testing.assert_allclose(views["weighted"], 1.75 * features, rtol=1e-5)
-    assert views["interacted"].sum() == 2
+    np.testing.assert_allclose(views["average"], 1.5 * features, rtol=1e-5)
     points = item_map(features)
     assert points.shape == (40, 2)
     assert points.min() == 0
     assert points.max() == 1
+
+
+@pytest.mark.parametrize("per_client", [1, 2])
+def test_a_users_encoders_show_what_it_has_and_where_the_rest_started(per_client):
+    block = a_block(4, per_client)
+    method = a_method(gate="linear")
+    server, private = started(method, block)
+    server, update = one_round(method, server, private, block, 1)
+    private, nets = update.private, method.download(server, block.clients)
+    start = fresh_encoder(Keys(1, 0).server("local encoder"), method.sizes(block.n_items))["items_in"]
+    for user in range(block.n_users):
+        shared, own, weights = method.encoders(private, nets, block, user, Keys(1, 0))
+        has = block.train[user]
+        mine = slice(block.train.start[user], block.train.start[user + 1])
+        table = start.copy()
+        table[has] = private.rows[mine]
+        d = method.settings.dim
+        np.testing.assert_allclose(own, table @ private.mid[user][:-1] @ private.out[user][:-1, :d], rtol=1e-4)
+        np.testing.assert_allclose(shared, nets.items_in @ nets.encoder_mid[:-1] @ nets.encoder_out[:-1, :d], rtol=1e-4)
+        logits = private.gate_rows[mine].sum(0)  # r_u . psi_u
+        np.testing.assert_allclose(weights, np.exp(logits) / np.exp(logits).sum(), rtol=1e-5)
+        assert not np.allclose(table[has], start[has]), "training moved the rows of own items"
