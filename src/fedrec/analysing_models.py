@@ -43,7 +43,7 @@ def item_maps(run: Path, users: Sequence[str] = (), count: int = 3) -> tuple[lis
     if not isinstance(method, FedDae):
         raise BadInput(f"{run} is a run of {method.name}; item features of encoders are those of a run of feddae")
     some = keyed.sample(keyed.stream(seed, "shown users"), len(names), min(count, len(names)))
-    found = []
+    found, common = [], None
     for user in users or [str(names[index]) for index in some]:
         where = place(prepared, user)
         private, download, block = prepared.runtime.at_home(np.array([where.client]))
@@ -51,10 +51,11 @@ def item_maps(run: Path, users: Sequence[str] = (), count: int = 3) -> tuple[lis
         interacted = np.zeros(block.n_items, bool)
         interacted[block.train[where.row]] = True
         views = combinations(shared, own, weights)
+        common = common if common is not None else item_map(shared, seed=seed)  # the same for every user
         found.append(
             ItemMaps(
                 str(user),
-                {name: item_map(features, seed=seed) for name, features in views.items()},
+                {n: common if n == "global" else item_map(features, seed=seed) for n, features in views.items()},
                 interacted,
                 (float(weights[0]), float(weights[1])),
                 {name: apartness(features, interacted) for name, features in views.items()},
