@@ -49,7 +49,8 @@ def item_maps_figure(users: Sequence[Mapped], about: str) -> Figure:
             axes.set_title(f"{name} (apart {one.apart[name]:.2f})", fontsize=9, color=INK)
             for spine in axes.spines.values():
                 spine.set_color(SOFT)
-    figure.axes[0].legend(loc="lower left", fontsize="x-small", frameon=False)
+    marks, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(marks, labels, loc="upper right", ncols=2, fontsize=9, frameon=False, markerscale=2)
     return figure
 
 
