@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,35 +33,41 @@ class ItemMaps:
     """How far the user's items stand apart from the others (silhouette of the features, not of the map)."""
 
 
-def item_maps(run: Path, users: Sequence[str] = (), count: int = 3) -> tuple[list[ItemMaps], Prepared]:
-    """Maps of some users of a FedDAE run (random ones where none is named), and the run."""
-    from fedrec.maths.item_map import apartness, combinations, item_map
+def encoder_run(run: Path) -> Prepared:
+    """A finished run of FedDAE."""
     from fedrec.methods.feddae import FedDae
 
     prepared = opened(run).prepared
-    method, seed, names = prepared.method, prepared.settings.seed, prepared.task.data.user_ids
-    if not isinstance(method, FedDae):
-        raise BadInput(f"{run} is a run of {method.name}; item features of encoders are those of a run of feddae")
+    if not isinstance(prepared.method, FedDae):
+        raise BadInput(
+            f"{run} is a run of {prepared.method.name}; item features of encoders are those of a run of feddae"
+        )
+    return prepared
+
+
+def item_maps(prepared: Prepared, users: Sequence[str] = (), count: int = 3) -> Iterator[ItemMaps]:
+    """Maps of some users of a FedDAE run, one after the other; random ones where none is named."""
+    from fedrec.maths.item_map import apartness, combinations, item_map
+
+    method: Any = prepared.method
+    seed, names = prepared.settings.seed, prepared.task.data.user_ids
     some = keyed.sample(keyed.stream(seed, "shown users"), len(names), min(count, len(names)))
-    found, common = [], None
-    for user in users or [str(names[index]) for index in some]:
-        where = place(prepared, user)
+    chosen = {str(user): place(prepared, user) for user in users or names[some]}
+    common = None
+    for user, where in chosen.items():
         private, download, block = prepared.runtime.at_home(np.array([where.client]))
         shared, own, weights = method.encoders(private, download, block, where.row, Keys(seed, 0))
         interacted = np.zeros(block.n_items, bool)
         interacted[block.train[where.row]] = True
         views = combinations(shared, own, weights)
         common = common if common is not None else item_map(shared, seed=seed)  # the same for every user
-        found.append(
-            ItemMaps(
-                str(user),
-                {n: common if n == "global" else item_map(features, seed=seed) for n, features in views.items()},
-                interacted,
-                (float(weights[0]), float(weights[1])),
-                {name: apartness(features, interacted) for name, features in views.items()},
-            )
+        yield ItemMaps(
+            user,
+            {name: common if name == "global" else item_map(view, seed=seed) for name, view in views.items()},
+            interacted,
+            (float(weights[0]), float(weights[1])),
+            {name: apartness(view, interacted) for name, view in views.items()},
         )
-    return found, prepared
 
 
 @dataclass(frozen=True)

@@ -190,11 +190,12 @@ def items(
     "apart" is the mean silhouette of the user's items against the others: 0 where they are mixed, 1 where they are
     two clusters.
     """
-    from fedrec import analysing_models
+    from fedrec.analysing_models import encoder_run, item_maps
     from fedrec.report.item_map import item_maps_csv, item_maps_figure
 
-    found, prepared = analysing_models.item_maps(run, o.words(users))
-    for one in found:
+    prepared, found = encoder_run(run), []
+    for one in item_maps(prepared, o.words(users)):
+        found.append(one)
         apart = ", ".join(f"{view} {value:.3f}" for view, value in one.apart.items())
         typer.echo(f"user {one.user}: gate {one.weights[0]:.3f} / {one.weights[1]:.3f}; apart: {apart}")
     chosen = prepared.settings
