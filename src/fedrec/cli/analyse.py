@@ -12,6 +12,9 @@ from fedrec.errors import BadInput
 
 app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, models.")
 
+SPARSE = ("local", "fcf", "perfedrec", "fedfast", "pfedrec", "fedca")
+"""What FedCA's figures of sparsity compare."""
+
 Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
@@ -45,9 +48,7 @@ def skew(
 
 @app.command("sparsity")
 def sparsity(
-    methods: Annotated[
-        list[str] | None, typer.Argument(help="Methods.", show_default="local fcf perfedrec fedfast pfedrec fedca")
-    ] = None,
+    methods: Annotated[list[str] | None, typer.Argument(help="Methods.", show_default=" ".join(SPARSE))] = None,
     data: o.Data = "demo",
     data_dir: o.DataDir = None,
     protocol: o.Protocol = "strict",
@@ -66,7 +67,7 @@ def sparsity(
         chosen = [float(share) for share in shares.split(",")]
     except ValueError:
         raise BadInput(f"--shares {shares!r} is not a list of numbers; write it as 0.4,0.6,1") from None
-    names = methods or ["local", "fcf", "perfedrec", "fedfast", "pfedrec", "fedca"]
+    names = methods or list(SPARSE)
     given = _given(data, data_dir, protocol, rounds, seed, sets)
     points = analysing.sparsity(names, chosen, given, _progress(quiet))
     about = f"{data}, protocol {protocol}, seed {seed}; the judging is that of the whole data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fedrec.report.canvas import FAINT, INK, PALETTE, SOFT
+from fedrec.report.canvas import FAINT, INK, PALETTE, SOFT, sheet
 from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ def heat_maps(names: Sequence[str], matrices: dict[str, Any], title: str, about:
 
 
 def _figure(title: str, about: str, panels: int, width: float) -> tuple[Figure, list[Any]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.2 + (width + 0.9) * panels, 4.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = sheet(1.2 + (width + 0.9) * panels, 4.0, fitted=True)
     figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
     figure.text(0.01, 0.925, about, fontsize=9, color=SOFT, va="top")
     axes = list(figure.subplots(1, panels, squeeze=False)[0])

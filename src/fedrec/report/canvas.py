@@ -20,6 +20,16 @@ WIDTH = 7.6  # inches
 LEFT = 1.1
 
 
+def sheet(width: float, height: float, *, fitted: bool = False) -> Figure:
+    """An empty figure, in inches; ``fitted`` leaves its margins to matplotlib."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained" if fitted else None)
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def canvas(
     comparison: Comparison,
     title: str,
@@ -30,14 +40,10 @@ def canvas(
     caption: str = "",
 ) -> tuple[Figure, Axes]:
     """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     warning = textwrap.wrap(comparison.banner or "", 114)
     foot = 0.52 + 0.2 * bool(caption) + 0.15 * len(warning) + 0.1 * bool(warning)
     height = head + body + foot
-    figure = Figure(figsize=(WIDTH, height))
-    FigureCanvasAgg(figure)
+    figure = sheet(WIDTH, height)
     axes = figure.add_axes((LEFT / WIDTH, foot / height, 1 - (LEFT + right) / WIDTH, body / height))
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))

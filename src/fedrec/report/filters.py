@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedrec.report.canvas import FAINT, INK, SOFT
+from fedrec.report.canvas import FAINT, INK, SOFT, sheet
 from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
@@ -68,12 +68,8 @@ def filters_csv(shown: Shown) -> str:
 
 def filters_figure(shown: Shown, about: str) -> Figure:
     """Three panels over one axis of quality; the third only where there is noise."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     panels = 3 if shown.spots else 2
-    figure = Figure(figsize=(4.3 * panels, 4.7), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = sheet(4.3 * panels, 4.7, fitted=True)
     figure.suptitle(f"Federated filters: {shown.metric}\n", x=0.006, ha="left", fontsize=12, weight="bold", color=INK)
     figure.text(0.006, 0.935, about, fontsize=9, color=SOFT, va="top")
     axes = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fedrec.report.canvas import INK, PALETTE, SOFT
+from fedrec.report.canvas import INK, PALETTE, SOFT, sheet
 from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
@@ -31,12 +31,8 @@ class Mapped(Protocol):
 
 def item_maps_figure(users: Sequence[Mapped], about: str) -> Figure:
     """A row for each user, a panel for each combination of encoders; items that the user has lie on top."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     panels = list(users[0].points)
-    figure = Figure(figsize=(2.6 * len(panels) + 0.4, 2.75 * len(users) + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = sheet(2.6 * len(panels) + 0.4, 2.75 * len(users) + 0.9, fitted=True)
     figure.suptitle(f"Item features of the encoders\n{about}", x=0.01, ha="left", fontsize=10, color=INK)
     for row, one in zip(figure.subplots(len(users), len(panels), squeeze=False), users, strict=True):
         own = np.asarray(one.interacted, bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from fedrec.report.canvas import ALARM, FAINT, INK, SOFT
+from fedrec.report.canvas import ALARM, FAINT, INK, SOFT, sheet
 from fedrec.report.reproduction import Panel, Reproduction, heading
 from fedrec.report.reproduction_text import name_of
 
@@ -24,9 +24,6 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
     """The first metric of a data set, row by row as in the paper; None where there is nothing to draw."""
     import textwrap
 
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     metric = reproduction.table.metrics[0]
     drawn = [(line, points) for line in panel.lines if (points := _points(line.entries[0]))]
     if panel.missing or not any("ours" in points for _, points in drawn):
@@ -34,8 +31,7 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
     warning = textwrap.wrap(panel.banner or "", 114)
     head, body, foot = 0.95, 0.3 * len(drawn) + 0.1, 0.55 + 0.15 * len(warning)
     height = head + body + foot
-    figure = Figure(figsize=(WIDTH, height))
-    FigureCanvasAgg(figure)
+    figure = sheet(WIDTH, height)
     axes = figure.add_axes((LEFT / WIDTH, foot / height, 1 - (LEFT + RIGHT) / WIDTH, body / height))
     top = max(value for _, points in drawn for value in points.values())
     axes.set_xlim(0, 1.06 * max(top, 1e-9))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.report.canvas import PALETTE, SOFT
+from fedrec.report.canvas import PALETTE, SOFT, sheet
 from fedrec.report.csv_text import csv_text
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ class Agreement(Protocol):
 
 
 def _figure(width: float, height: float, panels: int = 1) -> tuple[Figure, list[Any]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = sheet(width, height, fitted=True)
     return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 

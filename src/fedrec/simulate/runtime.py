@@ -124,9 +124,7 @@ class Simulator:
     def _replies(self, answering: Int64, keys: Keys, judge: bool, done: _Round) -> Iterator[Reply[Any]]:
         for positions in _chunks(answering, self.block_clients):
             began = time.perf_counter()
-            block = self.people.block.take(positions)
-            download = wire.rounded(self.method.download(self.server, block.clients), self.form)
-            private = gather(self.private, self.people.block, positions)
+            private, download, block = self.at_home(positions)
             update = self.method.local_update(private, download, block, keys)
             self._check(update.upload, block)
             scatter(self.private, self.people.block, positions, update.private)
