@@ -145,6 +145,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         self.dim: int = given.dim or PAPER_DIM[base]
         own = {"dim": self.dim, "init_scale": given.init_scale or START[base]}
         self.training = given.model_copy(update=own)
+        self.rotations = alignment.KnownRotations()
 
     def truncates(self, n_items: int) -> bool:
         """Whether similarities cross the wire as factors."""
@@ -243,7 +244,9 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
     def aligned(self, table: Float32, download: CiaDownload) -> Float32:
         """A client's table brought near to the global similarity (Eq. 6)."""
         if self.settings.align == "closed":
-            return table if download.left is None else alignment.closed_form(download.left, table, self.device)
+            if download.left is None:
+                return table
+            return alignment.closed_form(download.left, table, self.device, self.rotations)
         chosen = self.settings
         if download.whole is not None:
             similarity = unpack(download.whole, len(table))

@@ -116,6 +116,28 @@ def test_the_closed_form_keeps_the_similarity_and_no_rotation_is_nearer(seed):
         assert np.linalg.norm(own @ rotation - table) >= distance - 1e-4
 
 
+def test_a_rotation_is_found_once_and_a_changed_table_or_similarity_anew(monkeypatch):
+    draw = np.random.default_rng(3)
+    factors, other = (draw.standard_normal((9, 4)).astype(np.float32) for _ in range(2))
+    tables = [draw.standard_normal((9, width)).astype(np.float32) for width in (4, 3, 4)]
+    plain, found = alignment.rotation, []
+    monkeypatch.setattr(alignment, "rotation", lambda *given: found.append(1) or plain(*given))
+    known = alignment.KnownRotations(most=4 * (16 + 9))  # room for the first two
+
+    def aligned(towards, table):
+        before = len(found)
+        own = np.ascontiguousarray(towards[:, : table.shape[1]])
+        np.testing.assert_array_equal(alignment.closed_form(towards, table, "cpu", known), own @ plain(own, table))
+        return len(found) - before
+
+    assert [aligned(factors, table) for table in tables] == [1, 1, 1]
+    assert [aligned(factors, table) for table in tables] == [0, 0, 1]
+    tables[0][2, 1] += 1
+    assert [aligned(factors, table) for table in tables] == [1, 0, 1]
+    assert [aligned(other, table) for table in tables] == [1, 1, 1]
+    assert aligned(factors, tables[1]) == 1
+
+
 @pytest.mark.parametrize("factored", [False, True])
 def test_gradient_steps_are_those_of_autograd_on_the_norm(factored):
     import torch
