@@ -51,8 +51,10 @@ def item_maps(prepared: Prepared, users: Sequence[str] = (), count: int = 3) -> 
 
     method: Any = prepared.method
     seed, names = prepared.settings.seed, prepared.task.data.user_ids
-    some = keyed.sample(keyed.stream(seed, "shown users"), len(names), min(count, len(names)))
-    chosen = {str(user): place(prepared, user) for user in users or names[some]}
+    if not users:
+        some = keyed.sample(keyed.stream(seed, "shown users"), len(names), min(count, len(names)))
+        users = [str(name) for name in names[some]]
+    chosen = {user: place(prepared, user) for user in users}
     common = None
     for user, where in chosen.items():
         private, download, block = prepared.runtime.at_home(np.array([where.client]))

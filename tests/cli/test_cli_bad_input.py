@@ -38,6 +38,7 @@ def assert_nothing_written(folder: Path, *kept: str) -> None:
         (("run", "fedavg", "--rounds", "0"), ("rounds=0",)),
         (("run", "fedavg", "--rounds", "-1"), ("rounds=-1",)),
         (("run", "popularity", "--rounds", "5"), ("one step",)),
+        (("run", "popularity", "--json", "-"), ("--json", "a file's name")),
         (("run", "fedavg", "--participation", "0"), ("participation",)),
         (("run", "fedavg", "--participation", "0.9", "--rest"), ("0.5",)),
         (("run", "fedavg", "--dropout", "1"), ("dropout",)),

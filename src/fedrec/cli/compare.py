@@ -70,7 +70,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/compare-DATA-PROTOCOL")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the comparison as one JSON object.")] = None,
+    json_file: o.JsonFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Run methods under several seeds and compare them, with the controls random, popularity and local.

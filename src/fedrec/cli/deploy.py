@@ -97,7 +97,7 @@ def run(
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for nodes to come.")] = 120.0,
     name: Annotated[str, typer.Option("--name", help="What the data is called in the result.")] = "federation",
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, on the server.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result as one JSON object.")] = None,
+    json_file: o.JsonFile = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
 ) -> None:
     """Run a method over the connected nodes. On the server's machine; the run's folder is written there."""

@@ -10,6 +10,13 @@ import typer
 
 from fedrec.errors import BadInput
 
+
+def _a_file(path: Path | None) -> Path | None:
+    if path is not None and str(path) == "-":
+        raise BadInput("--json - would make a file called '-'; give a file's name, such as result.json")
+    return path
+
+
 Data = Annotated[str, typer.Option("--data", help="Data set, file, or folder with a ready split.", metavar="NAME|FILE")]
 DataDir = Annotated[
     Path | None,
@@ -55,6 +62,9 @@ Patience = Annotated[
     ),
 ]
 EvaluateUsers = Annotated[int | None, typer.Option("--evaluate-users", help="Judge a keyed sample of users.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write the result as one JSON object to this file.", callback=_a_file)
+]
 MemoryMb = Annotated[int, typer.Option("--memory-mb", help="Working memory that blocks are sized for.")]
 
 

@@ -43,7 +43,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/reproduce-PAPER")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as one JSON object.")] = None,
+    json_file: o.JsonFile = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
     so_far: o.SoFar = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,

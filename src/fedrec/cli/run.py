@@ -47,7 +47,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/METHOD-DATA-...")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result as one JSON object.")] = None,
+    json_file: o.JsonFile = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -145,25 +143,33 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def as_csv(reproduction: Reproduction) -> str:
-    """One line for every row, data set and metric."""
-    heads = [
-        "paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours",
-        "ours_spread", "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note",
-    ]  # fmt: skip
-    table, rows = reproduction.table, []
+COLUMNS = (
+    "paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours",
+    "ours_spread", "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note",
+)  # fmt: skip
+
+
+def _cells(reproduction: Reproduction) -> list[list[Any]]:
+    """Values under ``COLUMNS``, one list for every row, data set and metric."""
+    table, found = reproduction.table, []
     for panel in reproduction.panels:
         for line in panel.lines:
+            note = panel.missing or line_note(line)
             for metric, entry in zip(table.metrics, line.entries, strict=True):
                 published = entry.published
-                note = panel.missing or line_note(line)
-                rows.append(
-                    [table.paper, table.number, panel.column.key, line.name, line.method, int(line.control), metric,
+                found.append(
+                    [table.paper, str(table.number), panel.column.key, line.name, line.method, line.control, metric,
                      *((published.number, published.spread) if published else (None, None)),
                      *_numbers(entry.ours), entry.difference, strict_name(metric), *_numbers(entry.strict),
-                     len(line.ours), int(reproduction.quick), note]
+                     len(line.ours), reproduction.quick, note]
                 )  # fmt: skip
-    return csv_text(heads, rows)
+    return found
+
+
+def as_csv(reproduction: Reproduction) -> str:
+    """One line for every row, data set and metric."""
+    rows = ([int(value) if isinstance(value, bool) else value for value in row] for row in _cells(reproduction))
+    return csv_text(COLUMNS, rows)
 
 
 def _numbers(summary: Summary | None) -> tuple[float | None, float | None]:
@@ -174,7 +180,6 @@ def _numbers(summary: Summary | None) -> tuple[float | None, float | None]:
 
 def as_json(reproduction: Reproduction, command: str = "") -> dict[str, Any]:
     """The one object that ``fedrec reproduce --json`` writes."""
-    rows = list(csv.DictReader(io.StringIO(as_csv(reproduction))))
     return {
         "schema": "fedrec.reproduce/1",
         "paper": reproduction.table.paper,
@@ -184,7 +189,7 @@ def as_json(reproduction: Reproduction, command: str = "") -> dict[str, Any]:
         "quick": reproduction.quick,
         "leaks": {panel.column.key: panel.banner for panel in reproduction.panels},
         "strict_leaks": {panel.column.key: panel.strict_banner for panel in reproduction.panels},
-        "cells": [{key: _typed(key, value) for key, value in row.items()} for row in rows],
+        "cells": [dict(zip(COLUMNS, map(_plain_number, row), strict=True)) for row in _cells(reproduction)],
         "failures": reproduction.failures,
         "absent": [{"what": what, "reason": reason} for what, reason in reproduction.absent],
         "notes": remarks(reproduction),
@@ -192,12 +197,5 @@ def as_json(reproduction: Reproduction, command: str = "") -> dict[str, Any]:
     }
 
 
-NUMERIC = ("published", "published_spread", "ours", "ours_spread", "difference_percent", "strict", "strict_spread")
-
-
-def _typed(key: str, value: str) -> Any:
-    if key in NUMERIC:
-        return float(value) if value else None
-    if key in ("control", "quick"):
-        return value == "1"
-    return int(value) if key == "seeds" else value
+def _plain_number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value

@@ -8,7 +8,14 @@ from pathlib import Path
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name."""
+    """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name.
+
+    A link stays one: what it points to is replaced. A device or a pipe, such as /dev/stdout, is written to.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return write(path)
+    if path.is_symlink():
+        path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         write(temporary)

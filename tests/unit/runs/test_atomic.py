@@ -1,0 +1,50 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+
+import pytest
+
+from fedrec.runs.atomic import replace_file, write_text
+
+
+def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+
+    def half(temporary):
+        temporary.write_text("ne")
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        replace_file(path, half)
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "a.json", tmp_path / "a.json"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path, linked):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    name = tmp_path / "name"
+    name.symlink_to(pipe)
+    heard = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_text()))
+    reader.start()
+    write_text(name if linked else pipe, "words")
+    reader.join(timeout=10)
+    assert heard == ["words"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
