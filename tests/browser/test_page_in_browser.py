@@ -170,6 +170,25 @@ def test_a_phone_shows_it_without_scrolling_sideways(page: Browser) -> None:
     assert min(height for height in page.run(heights) if height) > 10  # still to be read
 
 
+@pytest.mark.parametrize("width", [1280, 860, 390])
+def test_no_name_runs_out_of_its_drawing(page: Browser, width: int) -> None:
+    page.size(width, 900, phone=width < 500)
+    page.run("location.reload()")
+    script = """
+        const cut = [];
+        for (const chart of document.querySelectorAll('svg.chart')) {
+            const whole = chart.getBoundingClientRect();
+            if (!whole.width) continue;
+            for (const text of chart.querySelectorAll('text')) {
+                const box = text.getBoundingClientRect();
+                if (box.left < whole.left - 2 || box.right > whole.right + 2) cut.push(text.textContent);
+            }
+        }
+        return cut;
+    """
+    assert page.run(script) == []
+
+
 def test_text_from_outside_is_text(browser: Browser, comparison_file: Path) -> None:
     browser.open(comparison_file)
     assert "<script>alert(1)</script>" in browser.run("return document.body.textContent")

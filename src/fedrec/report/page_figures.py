@@ -16,8 +16,6 @@ from fedrec.report.series import Series, fate
 
 MOST_POINTS = 160
 """Rounds that a curve keeps; more cannot be told apart on a screen."""
-LABEL = 7.3
-"""Width of a letter, roughly, for keeping labels apart."""
 SIGNS = {"federated": svg.circle, "centralised": svg.square, "control": svg.diamond}
 
 
@@ -69,7 +67,7 @@ def _curves(
     narrow = width == svg.NARROW
     height = 300 if narrow else max(340, 18 * (len(drawn) + len(flat)) + 80)
     longest = max(len(one.name) for one in [*drawn, *flat])
-    room = 14 if narrow else min(230, longest * LABEL + 24)
+    room = 14 if narrow else min(0.3 * width, longest * svg.LETTER + 24)
     frame = svg.Frame(width, height, 40 if narrow else 48, width - room, 26, height - 44)
     highest = max([p[3] for one in drawn for p in bands[one.name]] + [bands[one.name][0][2] for one in flat] + [1e-9])
     x = svg.scale(rounds[0], rounds[-1], frame.left, frame.right)
@@ -106,7 +104,8 @@ def _curves(
         places = spread_out([end[0] for end in ends], 14)
         for place, (at_y, name, cls) in zip(places, ends, strict=True):
             joint = svg.line(frame.right + 2, at_y, frame.right + 9, place, "axis")
-            inside += f'<g class="{cls}">{joint}{svg.text(frame.right + 12, place + 4, name, cls="name")}</g>'
+            told = svg.text(frame.right + 12, place + 4, svg.fitted(name, room - 12), cls="name")
+            inside += f'<g class="{cls}">{joint}{told}</g>'
     best = max(drawn, key=lambda one: bands[one.name][-1][2])
     label = f"{metric} on validation over {rounds[-1]} rounds; highest at the end: {best.name}"
     return frame.svg(inside, label, tabindex=0)
@@ -153,7 +152,7 @@ def _against(points: Sequence[tuple[Series, float, float]], metric: str, axis: s
 
 def _label(name: str, x: float, y: float, taken: list[tuple[float, float, float, float]], frame: svg.Frame) -> str:
     """The name beside its mark, where there is room: right, left, then above and below."""
-    wide = len(name) * LABEL
+    wide = len(name) * svg.LETTER
     for dx, dy, anchor in (
         (9, 4, "start"), (-9, 4, "end"), (0, -9, "middle"), (0, 17, "middle"), (9, -8, "start"), (9, 16, "start"),
         (-9, -8, "end"), (-9, 16, "end"), (9, 28, "start"), (-9, 28, "end"), (9, -20, "start"), (-9, -20, "end"),

@@ -201,7 +201,7 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
     narrow = width == svg.NARROW
     step = 34 if narrow else 26
     longest = max(len(line.name) for line, _ in drawn)
-    left = 8 if narrow else min(240, longest * page_figures.LABEL + 16)
+    left = 8 if narrow else min(0.4 * width, longest * svg.LETTER + 16)
     height = 34 + step * len(drawn) + 44
     frame = svg.Frame(width, height, left, width - 16, 24, height - 44)
     top = 1.04 * max(max(value for _, found in drawn for value in found.values()), 1e-9)
@@ -215,7 +215,8 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
     for place, (line, found) in enumerate(drawn):
         y = frame.top + step * (place + (0.68 if narrow else 0.5))
         where = (frame.left, y - 11, "start") if narrow else (frame.left - 10, y + 4, "end")
-        inside += svg.text(where[0], where[1], line.name, where[2], "name", fill_opacity=0.7 if line.control else 1)
+        name = svg.fitted(line.name, width - 16 if narrow else left - 10)
+        inside += svg.text(where[0], where[1], name, where[2], "name", fill_opacity=0.7 if line.control else 1)
         inside += svg.line(x(min(found.values())), y, x(max(found.values())), y, "bridge")
         told = [line.name, *([name, f"{value:.4f}"] for name, value in found.items())]
         more = {"data_tip": json.dumps(told), "tabindex": 0, "role": "img"}

@@ -11,6 +11,8 @@ from fedrec.report.page import attributes
 
 WIDE, NARROW = 900, 380
 """Widths in which every chart is drawn; the style sheet shows the one that fits."""
+LETTER = 7.3
+"""Width of a letter of a name, roughly."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,16 @@ def short(value: float) -> str:
     if value >= 1e4:
         return f"{value / 1e3:g}k"
     return f"{value:g}"
+
+
+def fitted(name: str, room: float) -> str:
+    """A name, cut where it would not fit into so many pixels.
+
+    >>> fitted("Collaborative information", 100)
+    'Collaborativ…'
+    """
+    most = int(room / LETTER)
+    return name if len(name) <= most else name[: max(most - 1, 1)].rstrip() + "…"
 
 
 def text(x: float, y: float, content: str, anchor: str = "start", cls: str = "", **more: object) -> str:
