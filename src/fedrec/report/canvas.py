@@ -30,6 +30,15 @@ def sheet(width: float, height: float, *, fitted: bool = False) -> Figure:
     return figure
 
 
+def shortened(name: str, most: int) -> str:
+    """A name of no more than so many letters.
+
+    >>> shortened("Collaborative information", 13)
+    'Collaborativ…'
+    """
+    return name if len(name) <= most else name[: max(most - 1, 1)].rstrip() + "…"
+
+
 def canvas(
     comparison: Comparison,
     title: str,

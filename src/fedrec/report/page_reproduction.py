@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from html import escape
 
@@ -176,7 +175,7 @@ def _spread(text: str) -> str:
 
 def _dumbbell(done: Reproduction, panel: Panel) -> str:
     """Published, ours and strict on one line for every row, by the table's first metric."""
-    drawn = [(line, found) for line in panel.lines if (found := _points(line.entries[0]))]
+    drawn = [(line, found) for line in panel.lines if (found := line.entries[0].points)]
     if panel.missing or done.table.kind == "bytes" or not any("ours" in found for _, found in drawn):
         return ""
     metric = done.table.metrics[0]
@@ -187,14 +186,6 @@ def _dumbbell(done: Reproduction, panel: Panel) -> str:
     charts = "".join(_dumbbells(drawn, metric, panel, width) for width in (svg.WIDE, svg.NARROW))
     caption = "The way from the second mark to the third is what the protocol makes of the same method."
     return page_figures.figure("points", f"{metric} on {panel.column.label}", caption, legend + charts)
-
-
-def _points(entry: Entry) -> dict[str, float]:
-    found = {"published": float(entry.published.number)} if entry.published is not None else {}
-    for name, summary in (("ours", entry.ours), ("strict", entry.strict)):
-        if summary is not None and not math.isnan(summary.mean):
-            found[name] = summary.mean
-    return found
 
 
 def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, panel: Panel, width: int) -> str:

@@ -31,6 +31,15 @@ class Entry:
             return None
         return 100.0 * (self.ours.mean / float(self.published.number) - 1.0)
 
+    @property
+    def points(self) -> dict[str, float]:
+        """What a picture shows of it: those of published, ours and strict that there are."""
+        found = {} if self.published is None else {"published": float(self.published.number)}
+        for name, summary in (("ours", self.ours), ("strict", self.strict)):
+            if summary is not None and not math.isnan(summary.mean):
+                found[name] = summary.mean
+        return found
+
 
 @dataclass(frozen=True)
 class Line:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from fedrec.report.canvas import ALARM, FAINT, INK, SOFT, sheet
+from fedrec.report.canvas import ALARM, FAINT, INK, SOFT, sheet, shortened
 from fedrec.report.reproduction import Panel, Reproduction, heading
 from fedrec.report.reproduction_text import name_of
 
@@ -17,7 +16,8 @@ SIGNS = (
     ("ours", "o", "#0072B2", "#0072B2"),
     ("strict", "D", "#D55E00", "#D55E00"),
 )
-WIDTH, LEFT, RIGHT = 7.6, 1.9, 0.35  # inches
+WIDTH, LEFT, RIGHT, LETTER = 7.6, 1.9, 0.35, 0.075  # inches; LEFT or more, as names need it
+MOST_LETTERS = 46
 
 
 def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
@@ -25,14 +25,16 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
     import textwrap
 
     metric = reproduction.table.metrics[0]
-    drawn = [(line, points) for line in panel.lines if (points := _points(line.entries[0]))]
+    drawn = [(line, points) for line in panel.lines if (points := line.entries[0].points)]
     if panel.missing or not any("ours" in points for _, points in drawn):
         return None
     warning = textwrap.wrap(panel.banner or "", 114)
     head, body, foot = 0.95, 0.3 * len(drawn) + 0.1, 0.55 + 0.15 * len(warning)
     height = head + body + foot
     figure = sheet(WIDTH, height)
-    axes = figure.add_axes((LEFT / WIDTH, foot / height, 1 - (LEFT + RIGHT) / WIDTH, body / height))
+    names = [shortened(name_of(line), MOST_LETTERS) for line, _ in drawn]
+    left = max(LEFT, LETTER * max(map(len, names)) + 0.2)
+    axes = figure.add_axes((left / WIDTH, foot / height, 1 - (left + RIGHT) / WIDTH, body / height))
     top = max(value for _, points in drawn for value in points.values())
     axes.set_xlim(0, 1.06 * max(top, 1e-9))
     axes.set_ylim(len(drawn) - 0.4, -0.6)
@@ -47,7 +49,7 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
         axes.axvline(panel.chance[metric], color=SOFT, linewidth=1, linestyle=(0, (1, 2)), zorder=0)
         axes.annotate("chance", (panel.chance[metric], -0.6), (0, 2), textcoords="offset points", ha="center",
                       va="bottom", fontsize=8.5, color=SOFT)  # fmt: skip
-    axes.set_yticks(range(len(drawn)), [name_of(line) for line, _ in drawn])
+    axes.set_yticks(range(len(drawn)), names)
     axes.tick_params(colors=INK, labelsize=9.5, length=3, color=SOFT)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
@@ -71,13 +73,6 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
             0.2 / WIDTH, 0.09 / height, "\n".join(warning), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2
         )
     return figure
-
-
-def _points(entry: object) -> dict[str, float]:
-    published, ours, strict = (getattr(entry, name) for name in ("published", "ours", "strict"))
-    found = {"published": float(published.number)} if published is not None else {}
-    found |= {name: one.mean for name, one in (("ours", ours), ("strict", strict)) if one is not None}
-    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def _key(figure: Figure, height: float) -> None:

@@ -158,7 +158,7 @@ def _cells(reproduction: Reproduction) -> list[list[Any]]:
             for metric, entry in zip(table.metrics, line.entries, strict=True):
                 published = entry.published
                 found.append(
-                    [table.paper, str(table.number), panel.column.key, line.name, line.method, line.control, metric,
+                    [table.paper, table.number, panel.column.key, line.name, line.method, line.control, metric,
                      *((published.number, published.spread) if published else (None, None)),
                      *_numbers(entry.ours), entry.difference, strict_name(metric), *_numbers(entry.strict),
                      len(line.ours), reproduction.quick, note]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from fedrec.report.canvas import shortened
 from fedrec.report.page import attributes
 
 WIDE, NARROW = 900, 380
@@ -81,13 +82,8 @@ def short(value: float) -> str:
 
 
 def fitted(name: str, room: float) -> str:
-    """A name, cut where it would not fit into so many pixels.
-
-    >>> fitted("Collaborative information", 100)
-    'Collaborativ…'
-    """
-    most = int(room / LETTER)
-    return name if len(name) <= most else name[: max(most - 1, 1)].rstrip() + "…"
+    """A name, cut where it would not fit into so many pixels."""
+    return shortened(name, int(room / LETTER))
 
 
 def text(x: float, y: float, content: str, anchor: str = "start", cls: str = "", **more: object) -> str:
