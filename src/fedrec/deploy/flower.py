@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fedrec.deploy.bundle import CLIENT, SERVER, write_bundle
 from fedrec.deploy.processes import Crew, StartFailed, environment, program, write_toml
+from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
 
@@ -63,10 +64,10 @@ def supernode_command(link: Link, port: int, config: Path, key: Path | None) -> 
 
 def connection(home: Path, link: Link) -> None:
     """Tell the ``flwr`` command how the SuperLink is reached."""
-    home.mkdir(parents=True, exist_ok=True)
+    private_folder(home, mark="config.toml")
     lines = ["[superlink]", f'default = "{NAME}"', "", f"[superlink.{NAME}]", f'address = "{link.address}"']
     lines.append("insecure = true" if link.ca is None else f'root-certificates = "{link.ca}"')
-    (home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(home / "config.toml", "\n".join(lines) + "\n", private=True)
 
 
 def register(home: Path, public_key: Path) -> str:

@@ -18,6 +18,7 @@ from fedrec.core.loop import PerUser, Progress
 from fedrec.core.messages import concatenate
 from fedrec.core.population import Population
 from fedrec.core.settings import build
+from fedrec.core.state import Expected, expect
 from fedrec.deploy.flower import Cluster
 from fedrec.deploy.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.node import Node
@@ -89,6 +90,10 @@ class Loopback(Simulator):
             if not said.get("done"):
                 raise RunFailed(said.get("reason") or f"the run stopped:\n{cluster.crew.tail('run', 30)}")
 
+    def expected_of_server(self) -> Expected:
+        """What the server's checkpoint must be: it has no private state."""
+        return expect(server=self.server, taken=dict[str, int])
+
     def _config(self, options: NodeOptions) -> dict[str, str | int | float | bool]:
         config: dict[str, str | int | float | bool] = {
             "folder": str(options.folder.resolve()),
@@ -108,7 +113,7 @@ class Loopback(Simulator):
         said = read_served(folder.path) or {}
         numbers, open_fields = said["exposure"]
         self.exposure = (int(numbers), tuple(open_fields))
-        progress = folder.restore((type(self.method).__module__,))
+        progress = folder.restore(self.expected_of_server())
         job = Job.read(folder.path)
         nodes = [Node(options, job.run) for options in self.node_options(folder)]
         if progress.best_state is not None:
@@ -126,7 +131,7 @@ class Loopback(Simulator):
         name = f"judged-{number}.users"
         if not all(node.store.has(name) for node in nodes):
             return None
-        parts = [node.store.read(name)[0] for node in nodes]
+        parts = [node.store.read(name, PerUser)[0] for node in nodes]
         back = np.empty_like(self.people.users)
         back[self.people.users] = np.arange(len(back))
         return {metric: np.concatenate([part[metric] for part in parts])[back] for metric in parts[0]}

@@ -88,7 +88,7 @@ class Node:
 
     @cached_property
     def share(self) -> Share:
-        return self.store.read("share.safetensors")[0]
+        return self.store.read("share.safetensors", Share)[0]
 
     @property
     def names(self) -> Names:
@@ -96,7 +96,7 @@ class Node:
 
     def private(self, name: str) -> Any:
         """Private state out of one of the node's files."""
-        return self.store.read(name, (type(self.method).__module__,))[0]
+        return self.store.read(name, self.method.Private)[0]
 
     def _work(self, ask: Ask) -> Answer:
         share = self.share

@@ -14,6 +14,8 @@ from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any
 
+from fedrec.runs.atomic import private_folder, private_opener
+
 START_SECONDS = 60.0
 
 
@@ -52,13 +54,14 @@ def _connect(config: dict[str, Any], parent: int) -> Connection:
             return Client(address, family="AF_UNIX", authkey=secret)
         except ConnectionRefusedError:  # left behind by one that was killed
             os.unlink(address)
-    with open(folder / "worker.log", "ab") as output:
+    with open(folder / "worker.log", "ab", opener=private_opener) as output:
         member = subprocess.Popen(
             [sys.executable, "-m", "fedrec.deploy.worker"],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=0o077,
         )
     given = {"config": config, "address": address, "secret": secret.hex(), "parent": parent}
     assert member.stdin is not None
@@ -76,7 +79,7 @@ def _connect(config: dict[str, Any], parent: int) -> Connection:
 def _secret(folder: Path) -> bytes:
     """A key that only this node's user can read."""
     path = folder / ".worker-key"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     if not path.is_file():
         temporary = path.with_name(f".worker-key.{os.getpid()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -34,6 +34,7 @@ from fedrec.deploy.letters import Fault, Meet
 from fedrec.deploy.node import Node
 from fedrec.deploy.resident import receive, send
 from fedrec.deploy.share import NodeOptions
+from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -67,8 +68,8 @@ class Worker:
             return self._handle(plain)
         except Exception as problem:
             folder = self.options.folder
-            folder.mkdir(parents=True, exist_ok=True)
-            with open(folder / "errors.log", "a", encoding="utf-8") as handle:
+            private_folder(folder)
+            with open(folder / "errors.log", "a", encoding="utf-8", opener=private_opener) as handle:
                 handle.write(traceback.format_exc() + "\n")
             return pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
 

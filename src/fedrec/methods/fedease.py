@@ -54,6 +54,8 @@ class EaseServer:
 class NothingPrivate(messages.Private):
     """Interactions are all that a client keeps."""
 
+    state_name = "fedease.NothingPrivate"
+
 
 @dataclass(frozen=True)
 class Cooccurrence(messages.Upload):
