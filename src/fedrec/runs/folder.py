@@ -19,7 +19,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,7 @@ class RunFolder:
         self.path = path
         self._last_checkpoint = time.monotonic()  # a run of seconds needs none, and all state may be large
         self._checkpoint_took = 0.0
+        self._read_manifest: Manifest | None = None
 
     @classmethod
     def create(cls, path: Path, settings: RunSettings, *, private: bool = False) -> RunFolder:
@@ -111,13 +111,15 @@ class RunFolder:
     def finished(self) -> bool:
         return (self.path / RESULT).is_file()
 
-    @cached_property
+    @property
     def _manifest(self) -> Manifest | None:
         """What the files of a finished run must be; None while it runs, and for a folder of 0.1.0."""
         if not self.finished:
             return None
-        if (self.path / MANIFEST).is_file():
-            return Manifest(self.path)
+        if self._read_manifest is None and (self.path / MANIFEST).is_file():
+            self._read_manifest = Manifest(self.path)
+        if self._read_manifest is not None:
+            return self._read_manifest
         if read_sealed_yaml(self.path / SETTINGS, EDITED)[1]:  # a folder with checksums has one
             raise BadInput(f"{self.path / MANIFEST} is missing, so its run cannot be checked; {RUN_AGAIN}")
         warn_unsealed(self.path)
@@ -207,7 +209,7 @@ class RunFolder:
         final = [name for name in (SETTINGS, ROUNDS, MODEL, USERS, USERS_PLAIN) if (self.path / name).is_file()]
         write_manifest(self.path, final, {RESULT: text})
         write_text(self.path / RESULT, text)
-        self.__dict__.pop("_manifest", None)
+        self._read_manifest = None
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
     def model(self, expected: Expected = Expected()) -> Any:
