@@ -24,7 +24,6 @@ log = logging.getLogger("fedrec.runs")
 
 KEY, DIGITS, LINE_DIGITS = "blake2b", 64, 16
 ZEROS = "0" * DIGITS
-CHUNK = 1 << 22
 
 _YAML = re.compile(rb"(.*\n)# blake2b: ([0-9a-f]{64})\n", re.S)
 _LINE = re.compile(rf'(.*), "{KEY}": "([0-9a-f]{{{LINE_DIGITS}}})"}}')

@@ -5,7 +5,8 @@ Beside the arrays, the header's metadata has exactly these entries:
 format      ``fedrec.state/2``
 structure   how the arrays make up the value (:mod:`fedrec.core.state`)
 about       a JSON object of plain values
-blake2b     BLAKE2b-256 of the whole file with zeros in place of these 64 digits
+blake2b     checksum of the whole file with zeros in place of these 64 digits: BLAKE2b-256 of the BLAKE2b-256 of each
+            16 MiB, so that several threads can work on a large file
 
 The checksum lies in the file, not beside it, so that a kill can never leave a file with another file's checksum. It is
 checked before anything else is looked at. Files of 0.1.0 have no format and no checksum; they are read.
@@ -15,17 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from fedrec.core.state import BadState, Expected, Flat, flatten, parse_json, unflatten
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import replace_file
-from fedrec.runs.sealed import CHUNK, DIGITS, KEY, ZEROS, damaged, warn_unsealed
+from fedrec.runs.sealed import DIGITS, KEY, ZEROS, damaged, digest, warn_unsealed
 
 FORMAT = "fedrec.state/2"
 LARGEST_HEADER = 100_000_000  # as safetensors has it
+PIECE = 1 << 24
+THREADS = min(4, os.cpu_count() or 1)
 
 _NEW = {"format", "structure", "about", KEY}
 _OLD = ({"structure", "about"}, {"structure"}, {"structure", "digest"})
@@ -78,8 +83,11 @@ def _arrays(path: Path) -> Flat:
 def _seal(path: Path) -> None:
     """Put the checksum where the zeros are."""
     with open(path, "rb+") as file:
-        place = _place_of(_header(file, path), ZEROS)
-        found = _digest(file, place)
+        place = _place_of(_header(file), ZEROS)
+        with ThreadPoolExecutor(1) as pool:
+            if os.fstat(file.fileno()).st_size > PIECE:  # the disk takes a large file in while it is hashed
+                pool.submit(os.fsync, file.fileno())
+            found = _digest(file, place)
         file.seek(place)
         file.write(found.encode())
 
@@ -87,7 +95,7 @@ def _seal(path: Path) -> None:
 def _checked_metadata(path: Path, checked: bool) -> dict[str, str]:
     """The metadata of a file whose checksum fits, or that was made before there were any."""
     with open(path, "rb") as file:
-        header = _header(file, path)
+        header = _header(file)
         entries = parse_json(_text(header))
         metadata = entries.get("__metadata__") if isinstance(entries, dict) else None
         if not isinstance(metadata, dict) or not all(isinstance(entry, str) for entry in metadata.values()):
@@ -101,7 +109,7 @@ def _checked_metadata(path: Path, checked: bool) -> dict[str, str]:
     return metadata
 
 
-def _header(file: Any, path: Path) -> bytes:
+def _header(file: Any) -> bytes:
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if not 2 <= length <= min(size - 8, LARGEST_HEADER):
@@ -127,13 +135,19 @@ def _place_of(header: bytes, digits: str) -> int:
 
 def _digest(file: Any, place: int) -> str:
     """Checksum of a file, counting zeros where its own digits stand."""
-    found = hashlib.blake2b(digest_size=DIGITS // 2)
-    file.seek(0)
-    found.update(file.read(place))
-    found.update(ZEROS.encode())
-    file.seek(place + DIGITS)
-    buffer = bytearray(CHUNK)
-    view = memoryview(buffer)
-    while count := file.readinto(buffer):
-        found.update(view[:count])
-    return found.hexdigest()
+
+    def piece(view: memoryview, start: int) -> bytes:
+        with view[start : start + PIECE] as part:
+            first, last = max(place - start, 0), min(place + DIGITS - start, len(part))
+            if first >= last:
+                return hashlib.blake2b(part, digest_size=DIGITS // 2).digest()
+            zeroed = b"".join((part[:first], b"0" * (last - first), part[last:]))
+            return hashlib.blake2b(zeroed, digest_size=DIGITS // 2).digest()
+
+    with (
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        memoryview(data) as view,
+        ThreadPoolExecutor(THREADS) as pool,
+    ):
+        found = b"".join(pool.map(lambda start: piece(view, start), range(0, len(view), PIECE)))
+    return digest(found)

@@ -171,7 +171,8 @@ def test_a_class_that_refuses_its_fields_is_a_bad_state() -> None:
         ((1,), tuple[int, str], False), ((1, 2, 3), tuple[int, ...], True), ("ab", tuple[str, ...], False),
         (object(), Any, True), (3, np.int64, True), ([3], np.int64, False), (None, None, True), (0, None, False),
         ({"a": 1}, Parts({"a": int}), True), ({"a": 1, "b": 2}, Parts({"a": int}), False),
-        ({}, Parts({"a": int}), False), (None, Parts({"a": int}), False), (None, Parts({"a": int}, optional=True), True),
+        ({}, Parts({"a": int}), False), (None, Parts({"a": int}), False),
+        (None, Parts({"a": int}, optional=True), True),
     ],
 )  # fmt: skip
 def test_what_fits(value: Any, hint: Any, wanted: bool) -> None:

@@ -90,6 +90,21 @@ def test_flips_in_a_state_file_without_a_manifest(runs: Path, tmp_path: Path) ->
         found(path, bit, lambda: load_state(path, expected))
 
 
+def test_flips_in_a_file_of_many_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a piece ends: in the header, within the checksum's own digits, in the arrays."""
+    from fedrec.runs import state_file
+
+    for size in (64, 100, 333):
+        monkeypatch.setattr(state_file, "PIECE", size)
+        path = tmp_path / f"{size}.safetensors"
+        state_file.save_state(path, {"x": np.arange(300)}, {"of": "it"})
+        value, about = state_file.load_state(path)
+        np.testing.assert_array_equal(value["x"], np.arange(300))
+        assert about == {"of": "it"}
+        for bit in random.Random(size).sample(range(8 * path.stat().st_size), 60):
+            found(path, bit, lambda path=path: state_file.load_state(path))  # type: ignore[misc]
+
+
 @pytest.mark.parametrize(
     ("name", "read"),
     [
