@@ -72,4 +72,6 @@ def build(kind: type[Chosen], given: dict[str, Any], owner: str) -> Chosen:
         meaning = kind.model_fields[key].description if key in kind.model_fields else None
         hint = f" ({key}: {meaning})" if meaning else ""
         message = str(first["msg"])[0].lower() + str(first["msg"])[1:]
-        raise BadInput(f"{owner}: {key}={given.get(key)!r} is out of range: {message}{hint}") from None
+        shown = repr(given.get(key))
+        shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
+        raise BadInput(f"{owner}: {key}={shown} is out of range: {message}{hint}") from None
