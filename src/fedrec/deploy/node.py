@@ -15,6 +15,7 @@ from fedrec.core import wire
 from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, segments
+from fedrec.deploy.admission import sign
 from fedrec.deploy.letters import Answer, Ask, Hello, Meet, Settle
 from fedrec.deploy.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.store import NodeStore
@@ -53,7 +54,10 @@ class Node:
                 self.store.write_json("names.json", asdict(names))
                 self.store.write("share.safetensors", share)
             block = self.share.block
-            return Hello(self.options.name, block.client_keys, np.diff(block.user_start))
+            hello = Hello(self.options.name, block.client_keys, np.diff(block.user_start))
+            if self.options.key is None:
+                return hello
+            return replace(hello, proof=sign(self.options.key, hello.claim(word)))
 
     def answer(self, ask: Ask) -> Answer:
         """Judge, train, keep the new private state, and only then answer."""
