@@ -141,7 +141,7 @@ class Node:
             counts.append(len(positions))
             loss += float(np.nansum(update.loss))
             if ask.local:
-                local = update.local if update.local is not None else received
+                local = self.method.model(received) if update.local is None else update.local
                 tally.add(positions, self.method.score(update.private, local, part))
         self.store.write(f"state-{ask.train}.safetensors", private)
         if ask.local:
@@ -197,8 +197,8 @@ class Tally:
         )  # working memory of a client's scores
         size = max(1, min(size, self.node.settings.memory_mb * MIB // row))
         for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
-            part = gather(private, block, clients), gather(download, block, clients), block.take(clients)
-            self.add(clients, self.node.method.score(*part))
+            model = self.node.method.model(gather(download, block, clients))
+            self.add(clients, self.node.method.score(gather(private, block, clients), model, block.take(clients)))
 
     def answer(self) -> Answer:
         sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
