@@ -17,7 +17,7 @@ from direct import RUN, federation, records_of
 from crafted_state import HOSTILE_NAMES, craft, craft_old, parts
 from fedrec import running
 from fedrec.core.old_names import OLD_NAMES
-from fedrec.deploy.flower import Link, connection
+from fedrec.deploy.flower.commands import Link, connection
 from fedrec.deploy.job import Job, read_served, write_served
 from fedrec.deploy.letters import Settle
 from fedrec.deploy.node import Node

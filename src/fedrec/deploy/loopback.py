@@ -19,7 +19,7 @@ from fedrec.core.messages import concatenate
 from fedrec.core.population import Population
 from fedrec.core.settings import build
 from fedrec.core.state import Expected, expect
-from fedrec.deploy.flower import Cluster
+from fedrec.deploy.flower.commands import Cluster, Value
 from fedrec.deploy.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.node import Node
 from fedrec.deploy.processes import free_ports
@@ -94,8 +94,8 @@ class Loopback(Simulator):
         """What the server's checkpoint must be: it has no private state."""
         return expect(server=self.server, taken=dict[str, int])
 
-    def _config(self, options: NodeOptions) -> dict[str, str | int | float | bool]:
-        config: dict[str, str | int | float | bool] = {
+    def _config(self, options: NodeOptions) -> dict[str, Value]:
+        config: dict[str, Value] = {
             "folder": str(options.folder.resolve()),
             "part": options.part,
             "parts": options.parts,

@@ -44,7 +44,7 @@ class NodeStore:
         self.path = folder / run
 
     def create(self) -> None:
-        private_folder(self.path.parent, mark=".worker-key")
+        private_folder(self.path.parent, mark="flower")
         private_folder(self.path, mark="job.json")
 
     @contextmanager
