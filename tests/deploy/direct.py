@@ -14,6 +14,7 @@ from fedrec.deploy.node import Node
 from fedrec.deploy.roster import Roster
 from fedrec.deploy.rules import Rules
 from fedrec.deploy.share import NodeOptions
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.runs.settings import RunSettings
 
 RUN = "run-1"
@@ -80,6 +81,7 @@ def federation(
         RUN,
         settings.seed,
         upcoming,
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     return made, plan, progress, exchange

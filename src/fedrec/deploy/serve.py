@@ -82,6 +82,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         job.run,
         settings.seed,
         upcoming(plan, roster),
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     prepared = time.perf_counter() - began
