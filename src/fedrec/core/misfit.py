@@ -44,7 +44,7 @@ def ascending(name: str, start: NDArray[Any], index: NDArray[Any], below: int) -
     flat(name, index, "iu")
     if not len(index):
         return
-    require(0 <= int(index.min()) and int(index.max()) < below, f"{name} names what is not in the catalogue")
+    require(int(index.min()) >= 0 and int(index.max()) < below, f"{name} names what is not in the catalogue")
     rises = np.ones(len(index), bool)
     rises[1:] = index[1:] > index[:-1]
     rises[start[:-1][start[1:] > start[:-1]]] = True  # the first of a list follows nothing

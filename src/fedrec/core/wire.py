@@ -38,7 +38,8 @@ MOST_AXES = 8
 MOST_ENTRIES = 1 << 40
 """Along one axis; arrays without numbers may claim any shape."""
 NUMBERS = {
-    "F16": 2, "F32": 4, "F64": 8, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "U8": 1, "U16": 2, "U32": 4, "U64": 8, "BOOL": 1,
+    "F16": 2, "F32": 4, "F64": 8, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "U8": 1, "U16": 2, "U32": 4, "U64": 8,
+    "BOOL": 1,
 }  # fmt: skip
 """Number formats that cross the wire, with their bytes."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from fedrec.deploy.plain_values import BadLetter
 from fedrec.deploy.records import from_records, to_records
 from fedrec.deploy.resident import ask_worker
 
@@ -13,8 +14,11 @@ app = ClientApp()
 
 def reply(message: Message, context: Context) -> Message:
     """Hand the message to the node's worker and send what it says."""
-    answer = ask_worker(dict(context.node_config), from_records(message.content))
-    return Message(to_records(answer), reply_to=message)
+    try:
+        letter = from_records(message.content)
+    except BadLetter as problem:
+        return Message(to_records(({"kind": "fault", "reason": f"BadLetter: {problem}"}, {})), reply_to=message)
+    return Message(to_records(ask_worker(dict(context.node_config), letter)), reply_to=message)
 
 
 @app.query()

@@ -5,6 +5,7 @@ Whoever unpacks does not trust who packed: what is not the letter it should be i
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,8 @@ def pack_settle(word: Settle) -> Plain:
 def unpack_word(plain: Plain) -> Meet | Settle:
     head, blocks = _opened(plain, "meet", "settle")
     if head["kind"] == "settle":
-        return Settle(read.text(head, "run"), read.whole(head, "selected"))
-    return Meet(
-        read.text(head, "run"), read.text(head, "settings", read.MOST_HEAD), _catalogue(read.block(blocks, "catalogue"))
-    )
+        return Settle(_run(head), read.whole(head, "selected"))
+    return Meet(_run(head), read.text(head, "settings", read.MOST_HEAD), _catalogue(read.block(blocks, "catalogue")))
 
 
 def _catalogue(data: bytes) -> tuple[str, ...]:
@@ -105,7 +104,7 @@ def unpack_ask(plain: Plain) -> Ask:
     if not isinstance(world, list) or len(world) != 4 or not isinstance(world[0], str) or len(world[0]) > 1000:
         raise BadLetter("world is not a name and three sizes")
     return Ask(
-        run=read.text(head, "run"),
+        run=_run(head),
         world=World(world[0], *(read.whole_number("a size of the world", size) for size in world[1:])),
         first=read.whole(head, "first"),
         base=read.whole(head, "base"),
@@ -170,6 +169,19 @@ def one_line(said: Any) -> str:
     """Foreign text for a log: printable, on one line, of limited length."""
     text = " ".join(str(said)[: 4 * MOST_REASON].split())
     return "".join(c if c.isprintable() else "?" for c in text)[:MOST_REASON]
+
+
+def kind_of(plain: Any) -> str:
+    """The kind of letter that this says it is."""
+    return str(_opened(plain)[0].get("kind"))
+
+
+def _run(head: Any) -> str:
+    """A run's name, which names a folder on a node."""
+    name = read.text(head, "run")
+    if not re.fullmatch(r"[0-9a-z-]{1,64}", name):
+        raise BadLetter("run does not name a run")
+    return name
 
 
 def _opened(plain: Any, *kinds: str) -> Plain:
