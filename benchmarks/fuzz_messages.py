@@ -40,7 +40,7 @@ from fedrec.deploy.envelope import (
 )
 from fedrec.deploy.federation import Federation, Taken
 from fedrec.deploy.letters import Answer, Ask, Meet, Settle
-from fedrec.deploy.node import UnknownRun
+from fedrec.deploy.node import Node, UnknownRun
 from fedrec.deploy.plain_values import parse
 from fedrec.deploy.worker import Worker
 from fedrec.errors import BadInput
@@ -133,8 +133,12 @@ class Messages:
 
     def prepare(self, folder: Path) -> None:
         warnings.simplefilter("ignore")
-        chosen = [(name, {}) for name in federated()] + list(VARIANTS)
+        chosen = self.chosen()
         self.cases = [case(folder / f"case{n}", name, dict(more)) for n, (name, more) in enumerate(chosen)]
+
+    def chosen(self) -> list[tuple[str, dict[str, Any]]]:
+        """Methods, and settings that change what they send."""
+        return [(name, {}) for name in federated()] + list(VARIANTS)
 
     def attempt(self, draw: random.Random) -> Outcome:
         one = draw.choice(self.cases)
@@ -182,6 +186,13 @@ class Messages:
         self.doing += f" {what}"
 
 
+class FewMessages(Messages):
+    """Some methods, for a short run."""
+
+    def chosen(self) -> list[tuple[str, dict[str, Any]]]:
+        return [("fedavg", {}), ("fedmf", {}), ("fedspectral", {}), ("pfedgraph", {}), *VARIANTS[:4]]
+
+
 def case(folder: Path, name: str, more: dict[str, Any]) -> Case:
     """A method on six clients of the demo world, on two nodes."""
     kind = find(name)
@@ -200,8 +211,6 @@ def case(folder: Path, name: str, more: dict[str, Any]) -> Case:
     asks, answers = {n: ask for n, (ask, _) in found.items()}, {n: answer for n, (_, answer) in found.items()}
     worker = Worker(exchange.options["node1"])
     meet = Meet(RUN, settings.model_dump_json(), ())
-    from fedrec.deploy.node import Node
-
     hello = pack_hello(Node(exchange.options["node1"], RUN).meet(meet))
     sound = server._checked("node0", asks["node0"], answers["node0"])
     label = " ".join([name, *(f"{k}={v}" for k, v in more.items())])
@@ -411,7 +420,7 @@ def bomb(arrays: dict[str, Any], about: dict[str, Any], draw: random.Random) -> 
         del arrays[name]
     huge = draw.choice((1 << 14, 1 << 20, 1 << 31, 1 << 40))
     kind = draw.choice(("LowRank", "TopK", "Quantised", "QuantisedRows", "dense", "rows"))
-    one, empty = np.zeros(1, np.float32), np.zeros(0, np.float32)
+    one, empty, first = np.zeros(1, np.float32), np.zeros(0, np.float32), np.array([0, 1])
     about.setdefault("nested", {})
     if not isinstance(about["nested"], dict):
         about["nested"] = {}
@@ -421,29 +430,20 @@ def bomb(arrays: dict[str, Any], about: dict[str, Any], draw: random.Random) -> 
         few = min(huge, 1 << 14) if rank else huge
         made = {"left": np.zeros((1, few, rank), np.float32), "right": np.zeros((1, rank, few), np.float32)}
     elif kind == "TopK":
-        made = {
-            "start": np.array([0, 1]), "indices": np.array([draw.choice((0, 5, -1, 2**31 - 1))], np.int32), "values": one,
-            "shape": np.array(draw.choice(([huge], [huge, 4], [huge, huge], [-1, 4], []))), "table": np.array([draw.random() < 0.5]),
-        }  # fmt: skip
+        shape = draw.choice(([huge], [huge, 4], [huge, huge], [-1, 4], []))
+        made = {"start": first, "values": one, "shape": np.array(shape), "table": np.array([draw.random() < 0.5])}
+        made["indices"] = np.array([draw.choice((0, 5, -1, 2**31 - 1))], np.int32)
     elif kind == "Quantised":
         made = {"codes": np.zeros((huge, 0, 4), np.int8), "scale": empty, "table": np.array([True])}
     elif kind == "QuantisedRows":
-        made = {
-            "start": np.array([0, 1]), "ids": np.zeros(1, np.int32), "codes": np.zeros((1, 4), np.int8), "scale": one,
-            "catalogue": np.array([huge]),
-        }  # fmt: skip
+        made = {"start": first, "ids": np.zeros(1, np.int32), "codes": np.zeros((1, 4), np.int8), "scale": one}
+        made["catalogue"] = np.array([huge])
     elif kind == "dense":
-        made = {
-            "dense": np.zeros(draw.choice(((huge, 0, 4), (1, huge, 0), (huge, 1, 0))), np.float32),
-            "n_items": np.array([huge]),
-        }
+        shape = draw.choice(((huge, 0, 4), (1, huge, 0), (huge, 1, 0)))
+        made = {"dense": np.zeros(shape, np.float32), "n_items": np.array([huge])}
     else:
-        made = {
-            "start": np.array([0, 1]),
-            "ids": np.zeros(1, np.int32),
-            "values": np.zeros((1, 4), np.float32),
-            "n_items": np.array([huge]),
-        }
+        made = {"start": first, "ids": np.zeros(1, np.int32), "values": np.zeros((1, 4), np.float32)}
+        made["n_items"] = np.array([huge])
     if kind in ("LowRank", "TopK", "Quantised", "QuantisedRows"):
         about["nested"][field] = kind
     arrays |= {f"{field}.{name}": array for name, array in made.items()}

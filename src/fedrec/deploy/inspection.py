@@ -8,7 +8,7 @@ the server's first state (downloads). What its numbers may be is declared beside
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ from fedrec.privacy.compressed import Compressed
 from fedrec.privacy.fields import contents, coordinates, open_fields
 
 __all__ = ["Misfit", "Received", "Shape", "Template", "trial_clients"]
+
+TRIAL = 1e6
+"""The largest number that a trial client may send, or lose: real clients, who have more items, send larger ones."""
 
 AnyMethod = Method[Any, Any, Any, Any]
 
@@ -152,12 +155,15 @@ class Template(Shape):
         return cls(upload, world.n_items, exposure=exposure, world=world, seed=seed)
 
     def works(self, method: AnyMethod, server: Any, clients: Int64) -> bool:
-        """Whether clients could work with this state: what a trial in their place sends and scores is finite."""
+        """Whether clients could work with this state: a trial in their place stays far from what is refused."""
         block = trial_clients(self.n_items, clients)
         try:
             with np.errstate(all="ignore"):
                 download, update = _trial(method, server, self.world, block, Keys(self.seed, 1))
-                return finite(update.upload) and finite(method.score(update.private, download, block))
+                sent = replace(self, most=TRIAL)
+                sent.check(update.upload, np.ones(len(clients), np.int64))
+                scores = method.score(update.private, download, block)
+                return float(np.abs(update.loss).max(initial=0)) <= TRIAL and finite(scores)
         except Exception:
             return False
 
