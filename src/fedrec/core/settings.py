@@ -8,6 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedrec.errors import BadInput, nearest
 
+FOLDER: dict[str, Any] = {"machine": "folder"}
+"""Marks (``json_schema_extra``) a path on the machine that computes; nodes take none from a server."""
+MEMORY: dict[str, Any] = {"machine": "memory"}
+"""Marks memory (MiB) of the machine that computes; nodes bound it by what they give."""
+
 
 class Settings(BaseModel):
     """Base of all settings: typed, frozen, and an unknown key is an error."""

@@ -100,6 +100,9 @@ class Loopback(Simulator):
             "part": options.part,
             "parts": options.parts,
             "repeatable": True,
+            "hosted": self.settings.data,
+            "device": self.settings.device,
+            "memory-mb": self.settings.memory_mb,
         }
         if self.settings.data_dir is not None:
             config["data-dir"] = str(self.settings.data_dir.resolve())

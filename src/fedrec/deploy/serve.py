@@ -83,6 +83,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         job.run,
         settings.seed,
         upcoming(plan, roster),
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
