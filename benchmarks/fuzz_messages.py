@@ -47,8 +47,8 @@ from fedrec.errors import BadInput
 from fedrec.methods.registry import federated, find
 from fuzz_runner import Outcome
 
-REFUSALS = (BadLetter, WireError, Misfit, BadInput, UnknownRun)
-"""What a damaged message may raise."""
+REFUSALS = (BadLetter, WireError, Misfit, BadInput, UnknownRun, FloatingPointError)
+"""What a damaged message may raise; the last where a node trained and sends nothing, since it would not be finite."""
 SMALL = {"dim": 4, "epochs": 1, "warmup": 1}
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("fedavg", {"compress": "topk", "upload_form": "rows", "precision": "float16"}),

@@ -131,6 +131,7 @@ def headed(plain: Plain, **other: Any) -> Plain:
         (lambda ask: pack_ask(replace(ask, positions=np.array([0, 99]))), "Misfit"),
         (lambda ask: pack_ask(replace(ask, positions=np.array([-1]))), "Misfit"),
         (lambda ask: pack_ask(replace(ask, positions=np.array([1, 0]))), "Misfit"),
+        (lambda ask: pack_ask(replace(ask, positions=np.array([34, 2**51, 2 - 2**63]))), "Misfit"),  # wraps around
         (lambda ask: pack_ask(replace(ask, world=replace(ask.world, n_items=10**9))), "Misfit"),
         (lambda ask: pack_ask(replace(ask, world=replace(ask.world, n_clients=1))), "Misfit"),
         (lambda ask: pack_ask(replace(ask, train=10**6)), "Misfit"),

@@ -15,7 +15,6 @@ and whatever is not a message ends in :class:`WireError`, nothing else.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import math
 import types
@@ -244,7 +243,7 @@ def _nested(message: Any, prefix: str = "") -> typing.Iterator[tuple[str, str]]:
 
 def _rebuild(kind: type[Any], prefix: str, arrays: dict[str, NDArray[Any]], nested: dict[str, type[Any]]) -> Any:
     """The message whose fields these are; arrays and forms are taken out as they are used."""
-    hints = _hints(kind)  # type: ignore[arg-type]
+    hints = typing.get_type_hints(kind)
 
     def content(path: str, hint: Any) -> Any:
         if path in nested:
@@ -270,11 +269,6 @@ def _rebuild(kind: type[Any], prefix: str, arrays: dict[str, NDArray[Any]], nest
         else:
             built[spec.name] = content(path, hint)
     return kind(**built)
-
-
-@functools.cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
 
 
 UNIONS = (typing.Union, types.UnionType)
