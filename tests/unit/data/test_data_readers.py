@@ -14,7 +14,7 @@ from pyarrow import parquet
 from fedrec.data import readers
 from fedrec.data.assemble import assemble
 from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
-from fedrec.data.readers import columns, delimited, sequences, table
+from fedrec.data.readers import columns, content, delimited, sequences
 
 
 def load(path: Path) -> Interactions:
@@ -347,5 +347,5 @@ def test_sequences_round_trip(tmp_path: Path, lines: dict[str, list[str]]) -> No
 
 def test_gzip_head_and_whole(write) -> None:
     path = write("a.csv.gz", "1,2\n" * 3)
-    assert table.contents(path, 4) == b"1,2\n"
-    assert table.contents(path) == b"1,2\n" * 3
+    assert content.head(path, 4) == b"1,2\n"
+    assert content.contents(path) == b"1,2\n" * 3

@@ -40,7 +40,7 @@ def read(folder: Path) -> Rows:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = parquet.read(path) if path.suffix == ".parquet" else delimited.read(path)
+        piece = parquet.read(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
         pieces.append((part, piece))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):
