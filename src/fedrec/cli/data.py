@@ -45,12 +45,16 @@ def describe(
     name: Annotated[str, typer.Argument(help="Data set, file or folder.")],
     data_dir: o.DataDir = None,
     min_interactions: o.MinInteractions = None,
+    columns: o.Columns = None,
+    min_rating: o.MinRating = None,
 ) -> None:
     """Sizes, density, activity of users, time span, titles."""
     from fedrec.data.describe import describe as summary
+    from fedrec.data.describe import said_of
     from fedrec.data.load import load
 
-    found = summary(load(name, data_dir, min_interactions=min_interactions))
+    data = load(name, data_dir, min_interactions=min_interactions, columns=columns, min_rating=min_rating)
+    found = summary(data)
     rows = {
         "users": f"{found.users}",
         "items": f"{found.items}",
@@ -69,5 +73,5 @@ def describe(
     typer.echo(found.name)
     for label, text in rows.items():
         typer.echo(f"  {label:<13} {text}")
-    for note in found.notes:
-        typer.echo(f"  note          {note}")
+    for line in said_of(data):
+        typer.echo(f"  note          {line}")

@@ -75,7 +75,7 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
             least_rating=min_rating,
             below_rating=below,
             merged=merged,
-            kept_repeat="last" if last else "first",
+            kept_repeat="last" if last else "earliest",
         ),
     )
 

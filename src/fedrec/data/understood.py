@@ -34,7 +34,9 @@ class Understood:
     merged: int = 0
     """Repeats of a user-item pair that were merged."""
     kept_repeat: str = "last"
-    """Which of several rows of a pair stays: 'last' or 'first'."""
+    """Which of several rows of a pair stays: 'last' or 'earliest'."""
+    split: bool = False
+    """Whether the data came ready split."""
     filters: tuple[str, ...] = ()
     """Filters on users, for people."""
 
@@ -49,19 +51,24 @@ class Understood:
         ignored = f"; not used: {_listed(self.ignored)}" if self.ignored else ""
         found = [f"{self.source}: {self.form}, {self.rows} rows" + (f"; {used}{ignored}" if used else ignored)]
         if self.encoding != "utf-8":
-            found.append(f"read as {self.encoding}: it is not UTF-8")
+            found.append(f"{self.source} is not UTF-8: read as {self.encoding}")
         if self.decimal_comma:
             found.append("ratings have decimal commas")
-        found.append(f"time order from {self.times}" if self.times else "no times: held-out items are drawn at random")
+        found.append(self._order())
         if self.unreadable:
-            found.append(f"{self.unreadable} rows cannot be read and are left out: {self.unreadable_at[0]}")
-            found.extend(f"  also {more}" for more in self.unreadable_at[1:])
+            found.append(f"{self.unreadable} rows cannot be read and are left out, the first: {self.unreadable_at[0]}")
+            found.extend(f"also {more}" for more in self.unreadable_at[1:])
         if self.below_rating:
             rule = "of 0 or less" if self.least_rating is None else f"below {self.least_rating:g}"
             found.append(f"{self.below_rating} rows with a rating {rule} are no interactions")
         if self.merged:
             found.append(f"{self.merged} repeats of a user-item pair merged, the {self.kept_repeat} kept")
         return found + list(self.filters)
+
+    def _order(self) -> str:
+        if self.split:
+            return "split as given (train, valid, test)"
+        return f"time order from {self.times}" if self.times else "no times: held-out items are drawn at random"
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:

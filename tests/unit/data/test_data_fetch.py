@@ -352,7 +352,7 @@ def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
 def test_by_hand_for_a_ready_split(tmp_path: Path) -> None:
     from fedrec.data.sources import find
 
-    assert "ratings.dat (and movies.dat) or train, valid and test .tsv" in fetch.by_hand(find("ml-1m"), tmp_path)
+    assert "or train, valid and test .tsv (and movies.dat) in" in fetch.by_hand(find("ml-1m"), tmp_path)
 
 
 # -- the package ------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ READERS: dict[str, Reader] = {
     "recbole": recbole.read,
     "movielens-tabs": movielens.read_tabs,
     "movielens-colons": movielens.read_colons,
+    "movielens-titled": movielens.read_titled,
     "delimited": delimited.read,
     "published": partial(delimited.read, given=False, cut_end=True),
     "parquet": parquet.read,

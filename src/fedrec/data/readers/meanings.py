@@ -13,7 +13,7 @@ from fedrec.data import limits
 from fedrec.data.readers import ids
 from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.values import Times, moments, numbers
+from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def rows_of(
         values, bad, comma = numbers(columns["rating"])
         ratings = values, bad
         if headless and len(columns) == 3 and not bad.any() and _are_times(values):
-            times, ratings = Times(values.astype(np.int64), bad, "seconds since 1970"), None
+            times, ratings = in_range(values), None
+            columns = {("time" if what == "rating" else what): column for what, column in columns.items()}
             said.append(f"{understood.source}: the third column is read as a time")
     if times is None and "time" in columns:
         times = moments(columns["time"])

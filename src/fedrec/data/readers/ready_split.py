@@ -66,6 +66,15 @@ def read(folder: Path) -> Rows:
         place=place,
         given=True,
         notes=tuple(note for piece in rows for note in piece.notes),
+        understood=None
+        if rows[0].understood is None
+        else replace(
+            rows[0].understood,
+            source=folder.name,
+            form=f"ready split of {len(rows)} files, {rows[0].understood.form}",
+            rows=sum(len(piece) for piece in rows),
+            split=True,
+        ),
     )
     beside = folder / "movies.dat"
     return _with_known_titles(whole, movielens.titles(beside, "::")) if beside.is_file() else whole

@@ -58,31 +58,24 @@ def rows_of_table(
     if table.num_rows == 0:
         raise BadInput(f"{source} has no rows; it needs at least one interaction")
     faults = Faults(table.num_rows, place, share)
-    texts: dict[str, pa.ChunkedArray] = {}
+    plain: dict[str, pa.ChunkedArray] = {}
+    ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
+    times: Times | None = None
     for what, name in used.items():
         column = table[name]
         try:
             column.validate(full=True)
-            column = _plain(column)
-            texts[what] = _as_text(column, what, faults) if what in TEXT else column
+            plain[what] = _as_text(_plain(column), what, faults) if what in TEXT else _plain(column)
+            if what == "rating":
+                ratings = _as_numbers(plain[what])
+            elif what == "time":
+                times = _as_times(plain[what])
         except failures() as problem:
-            kind = "text or integers" if what in TEXT else "numbers or dates" if what == "time" else "numbers"
+            kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
             raise BadInput(
                 f"{place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
                 f"{limits.brief(column.type)[1:-1]} cannot be used; {kind} can"
             ) from problem
-    try:
-        ratings = _as_numbers(texts["rating"]) if "rating" in texts else None
-    except failures() as problem:
-        raise BadInput(
-            f"{place(0)}: ratings of type {limits.brief(texts['rating'].type)[1:-1]} cannot be used; numbers can"
-        ) from problem
-    try:
-        times = _as_times(texts["time"]) if "time" in texts else None
-    except failures() as problem:
-        raise BadInput(
-            f"{place(0)}: times of type {limits.brief(texts['time'].type)[1:-1]} cannot be used; numbers or dates can"
-        ) from problem
     understood = Understood(
         source=source,
         form=form,
@@ -90,7 +83,7 @@ def rows_of_table(
         columns=tuple((what, name.strip()) for what, name in used.items()),
         ignored=tuple(name.strip() for name in found if name not in used.values()),
     )
-    return meanings.rows_of(texts, faults, understood, given=True, ratings=ratings, times=times)
+    return meanings.rows_of(plain, faults, understood, given=True, ratings=ratings, times=times)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -135,7 +135,7 @@ def unit_name(per_second: int) -> str:
 
 def _dates(words: pa.ChunkedArray) -> Times:
     """Dates in any of the usual forms; day or month first is found from the dates themselves, never guessed."""
-    iso = _fields(words, ISO_DATE)
+    iso = _fields(words, ISO_DATE) if _matches(words.slice(0, 1000), r"^[0-9]{4}[-/.]").any() else None
     if iso is not None and (iso["year"] >= 0).mean() >= 0.5:
         return _combined(iso, iso["month"], iso["day"], "ISO dates")
     written = _fields(words, WRITTEN_DATE)
