@@ -112,12 +112,12 @@ def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | 
 
 def _find(name: str, cells: Sequence[str], path: Path | str) -> int:
     """The column that a person means: by its exact name, else whatever its case."""
-    for same in (lambda cell: cell.strip() == name, lambda cell: cell.strip().lower() == name.lower()):
-        there = [index for index, cell in enumerate(cells) if same(cell)]
-        if len(there) == 1:
-            return there[0]
-        if there:
-            raise BadInput(f"{path} has {len(there)} columns called {limits.brief(name)}; rename one")
+    exact = [index for index, cell in enumerate(cells) if cell.strip() == name]
+    there = exact or [index for index, cell in enumerate(cells) if cell.strip().lower() == name.lower()]
+    if len(there) == 1:
+        return there[0]
+    if there:
+        raise BadInput(f"{path} has {len(there)} columns called {limits.brief(name)}; rename one")
     raise BadInput(f"{path} has no column {limits.brief(name)}; columns found: {limits.names(list(cells))}")
 
 

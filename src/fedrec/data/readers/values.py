@@ -59,6 +59,7 @@ def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
         return values, ~np.isfinite(values), False
     except pa.ArrowInvalid:
         pass
+    words, codes = _distinct(words)
     plain = _matches(words, NUMBER)
     commas = _matches(words, COMMA_NUMBER)
     with_point = _matches(words, r"\.")
@@ -66,8 +67,18 @@ def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
     if comma:
         words = pc.replace_substring(words, ",", ".")
         plain |= commas
-    values = _floats(pc.if_else(pa.array(plain), words, "nan"))
+    values = _floats(pc.if_else(pa.array(plain), words, "nan"))[codes]
     return values, ~np.isfinite(values), comma
+
+
+def _distinct(words: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
+    """Each text once, and which of them each row has: dates and ratings repeat a lot."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pc.dictionary_encode(words).unify_dictionaries()
+    codes = np.concatenate([np.asarray(chunk.indices.to_numpy(), np.int64) for chunk in coded.chunks])
+    return pa.chunked_array([coded.chunk(0).dictionary]), codes
 
 
 def _floats(words: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -163,6 +174,7 @@ def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    words, codes = _distinct(words)
     found = pc.extract_regex(words, pattern)
     if found.null_count == len(words):
         return None
@@ -178,7 +190,7 @@ def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]
         elif name != "mark":
             empty = pc.equal(part, "")
             parts[name] = np.asarray(pc.cast(pc.if_else(empty, "-1", part), pa.int64()).to_numpy(), dtype=np.int64)
-    return parts
+    return {name: values[codes] for name, values in parts.items()}
 
 
 def _zone(part: pa.ChunkedArray) -> NDArray[np.int64]:
