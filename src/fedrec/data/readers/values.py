@@ -83,9 +83,16 @@ def _distinct(words: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64
 
 def _floats(words: pa.ChunkedArray) -> NDArray[np.float64]:
     import pyarrow as pa
+
+    return np.asarray(_cast(words, pa.float64()).to_numpy(), dtype=np.float64)
+
+
+def _cast(words: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """All rows as this type, or ArrowInvalid; a few rows first, because a cast that fails is slow."""
     import pyarrow.compute as pc
 
-    return np.asarray(pc.cast(words, pa.float64()).to_numpy(), dtype=np.float64)
+    pc.cast(words.slice(0, 100), kind)
+    return pc.cast(words, kind)
 
 
 def _matches(words: pa.ChunkedArray, pattern: str) -> Bad:
@@ -101,7 +108,7 @@ def moments(column: pa.ChunkedArray) -> Times:
 
     words = trimmed(column)
     try:
-        whole = np.asarray(pc.cast(words, pa.int64()).to_numpy(), dtype=np.int64)
+        whole = np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64)
         return in_range(whole)
     except pa.ArrowInvalid:
         pass
@@ -110,7 +117,7 @@ def moments(column: pa.ChunkedArray) -> Times:
         return in_range(values, bad)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
-            when = pc.cast(pc.cast(words, kind), pa.int64())
+            when = pc.cast(_cast(words, kind), pa.int64())
         except pa.ArrowInvalid:
             continue
         return Times(np.asarray(when.to_numpy(), dtype=np.float64) / 1e6, np.zeros(len(words), np.bool_), "ISO dates")
