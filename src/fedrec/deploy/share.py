@@ -98,6 +98,8 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
         options.data_dir,
         min_interactions=settings.min_interactions,
         paper=protocol.paper,
+        columns=None if own else settings.columns,
+        min_rating=settings.min_rating,
     )
     if own:
         refuse_global(settings)

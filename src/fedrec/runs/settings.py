@@ -23,6 +23,8 @@ class RunSettings(Settings):
     rest: bool = Field(False, description="nobody takes part twice in a row (FedDAE)")
     dropout: float = Field(0.0, description="probability that a chosen client does not answer")
     min_interactions: int | None = Field(None, ge=1, description="drop users with fewer interactions")
+    columns: str | None = Field(None, description="which column of an own file means what: user=NAME,item=NAME")
+    min_rating: float | None = Field(None, description="rows with a lower rating are no interactions [0 or less]")
     train_share: float = Field(
         1.0, gt=0, le=1, description="learn from a random share of each user's training interactions"
     )
