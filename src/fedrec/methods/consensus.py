@@ -31,8 +31,8 @@ from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.learn.workers import thread_count
 from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.threads import thread_count
 
 if TYPE_CHECKING:
     from fedrec.learn.two_tables import Objective
