@@ -18,12 +18,12 @@ from fedrec.core.misfit import require
 from fedrec.core.settings import build
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
-from fedrec.deploy.consent import accepted, refuse_too_large
-from fedrec.deploy.inspection import Received
-from fedrec.deploy.letters import Answer, Ask, Hello, Meet, Settle
-from fedrec.deploy.plain_values import parse
-from fedrec.deploy.share import Names, NodeOptions, Share, prepare
-from fedrec.deploy.store import NodeStore
+from fedrec.deploy.messages.inspection import Received
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Settle
+from fedrec.deploy.messages.plain_values import parse
+from fedrec.deploy.node.consent import accepted, refuse_too_large
+from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
+from fedrec.deploy.node.store import NodeStore
 from fedrec.evaluation.judging import judge_parts
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
