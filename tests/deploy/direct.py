@@ -69,7 +69,10 @@ def federation(
     spoil: Callable[..., Any] | None = None,
 ) -> tuple[Federation, Plan, Progress, DirectExchange]:
     """A federation of ``nodes`` nodes over the settings' data, its plan and its progress."""
-    options = [NodeOptions(f"node{i}", folder / f"node{i}", part=i, parts=nodes, repeatable=True) for i in range(nodes)]
+    options = [
+        NodeOptions(f"node{i}", folder / f"node{i}", hosted=settings.data, part=i, parts=nodes, repeatable=True)
+        for i in range(nodes)
+    ]
     exchange = DirectExchange(options, spoil)
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
