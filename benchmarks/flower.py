@@ -3,7 +3,7 @@
     python benchmarks/flower.py [--data ml-100k] [--nodes 4] [--rounds 10] [--method fedavg]
 
 After every exchange of a real run, the same nodes exchange as many random bytes with an app that does nothing:
-that is the floor (polling, a new process for every message, moving the bytes). A round is everything from the
+that is the floor (polling and moving the bytes). A round is everything from the
 end of one floor exchange to the end of the next real one: packing, sending, the nodes' work, checking, folding,
 writing the checkpoint. Prints both and the overhead; needs the data set (``fedrec data get ml-100k``).
 """
@@ -20,48 +20,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
-from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid, ServerApp
-
-client, server = ClientApp(), ServerApp()
+from fedrec.deploy.flower.node_process import Handle
 
 
-def some_bytes(size: int) -> RecordDict:
-    data = os.urandom(size)
-    return RecordDict({"blocks": ArrayRecord({"data": Array(dtype="uint8", shape=(size,), stype="raw", data=data)})})
+def floor_too(config: dict[str, Any], handle: Handle) -> Handle:
+    """On a node: a message that asks for nothing but bytes is answered with bytes."""
+
+    def answer(plain: Any) -> Any:
+        head, _ = plain
+        return ({"kind": "floor"}, {"data": os.urandom(int(head["reply"]))}) if "reply" in head else handle(plain)
+
+    return answer
 
 
-def _work(message: Message, context: Context) -> Message:
-    from fedrec.deploy.client_app import reply  # the floor does not pay for this import
-
-    return reply(message, context)
-
-
-@client.query()
-def query(message: Message, context: Context) -> Message:
-    if "floor" in message.content:
-        return Message(some_bytes(int(message.content.config_records["floor"]["reply"])), reply_to=message)
-    return _work(message, context)
-
-
-@client.train()
-def train(message: Message, context: Context) -> Message:
-    return _work(message, context)
-
-
-@client.evaluate()
-def evaluate(message: Message, context: Context) -> Message:
-    return _work(message, context)
-
-
-@server.main()
-def main(grid: Grid, context: Context) -> None:
-    from fedrec.deploy.grid import QUERY, GridExchange
+def measured_run(folder: Path, grid: Any, home: Path) -> None:
+    """On the server: a run in which every exchange is followed by an empty one of the same size."""
+    from fedrec.deploy.flower.grid import QUERY, GridExchange
+    from fedrec.deploy.flower.records import to_records
     from fedrec.deploy.letters import Answer, Ask, Fault
     from fedrec.deploy.serve import serve
-
-    folder = Path(str(context.run_config["folder"]))
 
     class Measured(GridExchange):
         began: float | None = None
@@ -73,10 +50,9 @@ def main(grid: Grid, context: Context) -> None:
             ids = {hello.name: i for i, hello in self.hellos.items()}
             packed = {}
             for name, answer in answers.items():
-                content = some_bytes(len(asks[name].download) + asks[name].positions.nbytes)
+                down = len(asks[name].download) + asks[name].positions.nbytes
                 back = sum(map(len, answer.uploads)) if isinstance(answer, Answer) else 0
-                content["floor"] = ConfigRecord({"reply": max(1, back)})
-                packed[name] = (ids[name], content)
+                packed[name] = (ids[name], to_records(({"reply": max(1, back)}, {"data": os.urandom(down)})))
             start = time.perf_counter()
             self._round_trip(packed, QUERY, "floor", deadline)
             self.began = time.perf_counter()
@@ -100,7 +76,7 @@ def command_line() -> None:
 
     from fedrec import running
     from fedrec.core.settings import build
-    from fedrec.deploy.flower import Cluster
+    from fedrec.deploy.flower.commands import Cluster
     from fedrec.deploy.job import Job, read_served
     from fedrec.deploy.processes import free_ports
     from fedrec.deploy.rules import Rules
@@ -113,7 +89,6 @@ def command_line() -> None:
     parser.add_argument("--method", default="fedavg")
     given = parser.parse_args()
 
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     settings = running.resolve(given.method, {"data": given.data, "rounds": given.rounds})
     world = running.prepare(settings).people.world
     with tempfile.TemporaryDirectory() as temporary:
@@ -123,12 +98,13 @@ def command_line() -> None:
             run.path
         )
         link_port, *ports = free_ports(1 + given.nodes)
-        with Cluster(home / "flwr", link_port) as cluster:
+        own = (str(Path(__file__).resolve()),)
+        with Cluster(home / "flwr", link_port, start=own, taker=own) as cluster:
             cluster.start_link()
             for part, port in enumerate(ports):
                 config = {"folder": str(home / f"node{part}"), "part": part, "parts": given.nodes, "repeatable": True}
                 cluster.start_node(f"node{part}", port, config)
-            member = cluster.start_run(run.path, server="flower:server", client="flower:client")
+            member = cluster.start_run(run.path)
             while member.poll() is None and not (read_served(run.path) or {}).get("done"):
                 time.sleep(0.5)
             if not (read_served(run.path) or {}).get("done"):
@@ -149,4 +125,14 @@ def report(world: Any, given: Any, lines: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    command_line()
+    given = sys.argv[1] if len(sys.argv) > 1 else ""
+    if given.endswith(".toml"):
+        from fedrec.deploy.flower import node_process
+
+        node_process.start(floor_too)
+    elif given.endswith(".json"):
+        from fedrec.deploy.flower import server_process
+
+        server_process.main(measured_run)
+    else:
+        command_line()

@@ -31,6 +31,9 @@ class DirectExchange:
     def online(self) -> set[str]:
         return set(self.options) - self.gone
 
+    def absence(self, name: str) -> str:
+        return "not connected"
+
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         answers: dict[str, Answer | Fault] = {}
         for name, ask in asks.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,29 +9,21 @@ from typing import Any
 
 from fedrec import running
 from fedrec.core.settings import build
-from fedrec.deploy.flower import Cluster, ServerFiles, register
+from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
 from fedrec.deploy.job import Job, read_served
 from fedrec.deploy.processes import free_ports
 from fedrec.deploy.rules import Rules
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 
-CLIENT = "watched_client:app"
-
-
-def on_path() -> None:
-    """Let Flower's processes find the test's own client app."""
-    here = str(Path(__file__).parent)
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if here not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, paths)])
+NODE = (str(Path(__file__).parent / "watched_node.py"),)
+"""A node with a witness."""
 
 
 def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: bool = False) -> Cluster:
     """A SuperLink and nodes that each host a share of a run's data; with ``keys``, over TLS and registered."""
-    on_path()
     link_port, *ports = free_ports(1 + nodes)
-    cluster = Cluster(folder / "flwr", link_port, None if keys is None else ServerFiles.below(keys))
+    cluster = Cluster(folder / "flwr", link_port, None if keys is None else ServerFiles.below(keys), NODE)
     try:
         cluster.start_link(folder / "state.db" if database else None)
         for part, port in enumerate(ports):
@@ -68,7 +59,7 @@ def wait(true: Callable[[], Any], seconds: float, what: str, cluster: Cluster | 
 
 def carry_out(cluster: Cluster, run: RunFolder, seconds: float = 180.0) -> list[Any]:
     """Run to the end; the log of rounds."""
-    cluster.start_run(run.path, client=CLIENT)
+    cluster.start_run(run.path)
     done = lambda: (read_served(run.path) or {}).get("state") in ("done", "failed")  # noqa: E731
     wait(lambda: done() or cluster.crew.members["run"].poll() is not None, seconds, "the run's end", cluster)
     said = read_served(run.path) or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from live import CLIENT, carry_out, new_run, start_cluster, wait
+from live import carry_out, new_run, start_cluster, wait
 from without import clients_of, in_process_without
 
 from fedrec import running
@@ -24,7 +24,7 @@ def test_killed_node_and_killed_server(tmp_path: Path) -> None:
     hold.touch()
     cluster = start_cluster(tmp_path, NODES, database=True)
     try:
-        cluster.start_run(run.path, client=CLIENT)
+        cluster.start_run(run.path)
         wait(held.exists, 180, "node1 in round 2", cluster)
         cluster.crew.kill("node1")  # SIGKILL, in the middle of its work
         hold.unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,12 @@ from fedrec.deploy.federation import Federation
 from fedrec.deploy.letters import Answer, Hello, Meet, Settle
 from fedrec.deploy.node import Node
 from fedrec.deploy.recommending import recommend
-from fedrec.deploy.resident import ask_worker
 from fedrec.deploy.roster import Roster
 from fedrec.deploy.rules import Rules
 from fedrec.deploy.serve import upcoming
 from fedrec.deploy.share import NodeOptions
 from fedrec.deploy.store import NodeStore
+from fedrec.deploy.worker import Worker
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
@@ -95,36 +94,19 @@ def test_what_needs_everybodys_data_is_refused(given: dict[str, Any], tmp_path: 
         Node(options[0], RUN).meet(Meet(RUN, settings.model_dump_json(), catalogue))
 
 
-def test_the_worker_stays_and_says_only_the_kind_of_an_error(tmp_path: Path) -> None:
+def test_a_node_says_only_the_kind_of_an_error(tmp_path: Path) -> None:
     options, catalogue = own_files(tmp_path)
     settings = running.resolve("fedavg", {"rounds": 1, "settings": {"dim": 4}})
-    config = {"name": "a", "folder": str(tmp_path / "a"), "data": options[0].data}
+    worker = Worker(options[0])
     meet = pack_meet(Meet(RUN, settings.model_dump_json(exclude={"data_dir"}), catalogue))
-    hello = unpack_hello(ask_worker(config, meet, parent=os.getpid()))
+    hello = unpack_hello(worker.handle(meet))
     assert hello.name == "a"
     assert len(hello.client_keys) == 50
     bad = pack_meet(Meet("run-2", settings.model_dump_json(), catalogue[:-1]))
-    head, blocks = ask_worker(config, bad, parent=os.getpid())
+    head, blocks = worker.handle(bad)
     assert head == {"kind": "fault", "reason": "BadInput on the node (its errors.log says more)"}
     assert not blocks
     assert "not in the run's catalogue" in (tmp_path / "a" / "errors.log").read_text()
-    assert (tmp_path / "a" / ".worker-key").stat().st_mode & 0o077 == 0
-
-
-def test_the_work_is_done_without_a_worker_where_none_can_be_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import fedrec.deploy.resident as resident
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError("no processes left")
-
-    monkeypatch.setattr(resident.subprocess, "Popen", refuse)
-    options, catalogue = own_files(tmp_path)
-    settings = running.resolve("fedavg", {"rounds": 1})
-    config = {"name": "a", "folder": str(tmp_path / "a"), "data": options[0].data}
-    said = ask_worker(config, pack_meet(Meet(RUN, settings.model_dump_json(), catalogue)), parent=1)
-    assert unpack_hello(said).name == "a"
 
 
 def test_a_run_cannot_name_a_folder_elsewhere(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from live import carry_out, new_run, start_cluster
 from fedrec import running
 from fedrec.core import wire
 from fedrec.deploy.credentials import make_node, make_server
-from fedrec.deploy.flower import Cluster, Link, supernode_command
+from fedrec.deploy.flower.commands import NODE, Cluster, Link, node_command
 from fedrec.deploy.node import Node
-from fedrec.deploy.processes import free_ports, listening, marked, write_toml
+from fedrec.deploy.processes import free_ports, listening, marked
 from fedrec.deploy.share import NodeOptions
 from fedrec.methods.registry import federated, find
 
@@ -73,12 +73,12 @@ def test_same_metrics_as_in_process(method: str, cluster: Cluster, folder: Path)
 
 
 HEADS = {
-    "meet": {"kind", "run", "settings"},
+    "meet": {"kind", "run", "settings", "challenge"},
     "hello": {"kind", "name"},
     "ask": {"kind", "run", "world", "first", "base", "selected", "judge", "train", "local", "whole"},
     "answer": {"kind", "counts", "loss", "valid", "test"},
 }
-BLOCKS = {"meet": {"catalogue"}, "hello": {"client_keys", "users"}, "ask": {"positions", "download"}}
+BLOCKS = {"meet": {"catalogue"}, "hello": {"client_keys", "users", "proof"}, "ask": {"positions", "download"}}
 
 
 def test_what_crosses_is_uploads_and_sums(cluster: Cluster, folder: Path) -> None:
@@ -147,8 +147,9 @@ def private_things(folder: Path, part: int) -> tuple[list[bytes], list[bytes]]:
 
 def stays_out(cluster: Cluster, name: str, link: Link, key: Path | None, folder: Path, seconds: float = 30.0) -> str:
     """Start one more node; it must not become part of the federation. Returns its log."""
-    config = write_toml(folder / f"{name}.toml", {"name": name, "folder": str(folder / name)})
-    member = cluster.crew.start(name, supernode_command(link, free_ports(1)[0], config, key))
+    own = {"folder": str(folder / name)}
+    command = node_command(folder / f"{name}.toml", name, own, link, free_ports(1)[0], key, NODE)
+    member = cluster.crew.start(name, command)
     end = time.monotonic() + seconds
     while member.poll() is None and time.monotonic() < end and "retrying" not in cluster.crew.log(name).read_text():
         time.sleep(0.2)

@@ -40,7 +40,10 @@ def server(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "0.0.0.0",
     port: Annotated[int, typer.Option("--port", help="Port to listen on.")] = 8000,
 ) -> None:
-    """Start the server; it runs until it is interrupted. Only registered nodes are let in, only over TLS."""
+    """Start the server; it runs until it is interrupted.
+
+    The port answers admitted nodes alone, over TLS. What starts, lists and stops runs is bound to this machine.
+    """
     from fedrec.deploy import steps
 
     steps.server(state, key_folder, host, port, typer.echo)
@@ -50,12 +53,26 @@ def server(
 def register(
     public_key: Annotated[Path, typer.Argument(help="The node's .pub file.")],
     state: State = Path("server"),
+    name: Annotated[
+        str | None, typer.Option("--name", help="The node's name.", show_default="the one in the .pub file")
+    ] = None,
 ) -> None:
-    """Let a node in, by its public key. On the server's machine, while the server runs."""
+    """Admit a node: its name belongs to this key from now on. On the server's machine, while the server runs."""
     from fedrec.deploy import steps
 
-    steps.admit(state, public_key)
-    typer.echo(f"registered {public_key}")
+    typer.echo(f"admitted {steps.admit(state, public_key, name)}")
+
+
+@app.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(help="The node's name.")],
+    state: State = Path("server"),
+) -> None:
+    """Take a node's key off the list: it is turned away at once and out of every run from the next round on."""
+    from fedrec.deploy import steps
+
+    steps.revoke(state, name)
+    typer.echo(f"revoked {name}")
 
 
 @app.command("node")

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -86,6 +87,10 @@ class Private:
     """Base of what stays on a client. It has no wire encoding: encoding one is an error."""
 
 
+class Model:
+    """Base of what a client holds and scores with: made from a download, or by local work. It has no wire encoding."""
+
+
 class Wire:
     """Base of what may cross the wire."""
 
@@ -99,6 +104,18 @@ class Download(Wire):
 
 
 Value = TypeVar("Value")
+
+
+@cache
+def _held_kind(kind: type[Any]) -> type[Any]:
+    fields = [(f.name, f.type, field(metadata=f.metadata)) for f in dataclasses.fields(kind)]
+    return dataclasses.make_dataclass(f"Held{kind.__name__}", fields, bases=(Model,), frozen=True)
+
+
+def held(download: Download) -> Any:
+    """A download in a client's hands: a :class:`Model` with the same fields."""
+    values = {f.name: getattr(download, f.name) for f in dataclasses.fields(download)}  # type: ignore[arg-type]
+    return _held_kind(type(download))(**values)  # type: ignore[arg-type]
 
 
 def fields_of(value: Any) -> list[tuple[str, Axis, Any]]:

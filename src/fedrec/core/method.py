@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Download, Float32, Private, Upload
+from fedrec.core.messages import Download, Float32, Model, Private, Upload, held
 from fedrec.data.ragged import Int32, Int64
 
 S = TypeVar("S")
@@ -59,15 +59,15 @@ class Keys:
 
 
 @dataclass(frozen=True)
-class Update(Generic[P, U, D]):
+class Update(Generic[P, U]):
     """What comes out of a block's local work."""
 
     private: P
     upload: U
     loss: NDArray[np.float64]  # [clients] mean training loss of the last local epoch
-    local: D | None = None
-    """What the clients hold right after training, in the shape of a download: what is judged when the
-    protocol judges the local model. None where nothing but private state changed."""
+    local: Model | None = None
+    """What the clients hold right after training, for protocols that evaluate the local model. None where nothing
+    but private state changed: then it is the model of the download that they trained from."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,22 @@ class Method(ABC, Generic[S, P, U, D]):
         """What these clients receive: shared fields once, personal fields stacked in this order."""
 
     @abstractmethod
-    def local_update(self, private: P, download: D, block: Block, keys: Keys) -> Update[P, U, D]:
+    def local_update(self, private: P, download: D, block: Block, keys: Keys) -> Update[P, U]:
         """One round of local work of the block. ``private`` may be written in place."""
 
     @abstractmethod
     def aggregate(self, server: S, replies: Iterator[Reply[U]], keys: Keys) -> S:
         """Fold the uploads into the server's state, as they come."""
 
+    def model(self, download: D) -> Any:
+        """What a client makes of its download, to score with; a :class:`~fedrec.core.messages.Model`.
+
+        By default the download's own fields, which from here on cannot be encoded any more.
+        """
+        return held(download)
+
     @abstractmethod
-    def score(self, private: P, download: D, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: P, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         """Scores of all items ``[users, n_items]``, or of ``items`` ``[users, k]``; higher is better."""
 
     def settled_after(self) -> int | None:

@@ -19,7 +19,7 @@ def _plain(head: dict[str, Any], blocks: dict[str, bytes] | None = None) -> Plai
 
 
 def pack_meet(word: Meet) -> Plain:
-    head = {"kind": "meet", "run": word.run, "settings": word.settings}
+    head = {"kind": "meet", "run": word.run, "settings": word.settings, "challenge": word.challenge}
     return _plain(head, {"catalogue": "\n".join(word.catalogue).encode()})
 
 
@@ -32,13 +32,14 @@ def unpack_word(plain: Plain) -> Meet | Settle:
     if head["kind"] == "settle":
         return Settle(head["run"], int(head["selected"]))
     text = blocks["catalogue"].decode()
-    return Meet(head["run"], head["settings"], tuple(text.split("\n")) if text else ())
+    return Meet(head["run"], head["settings"], tuple(text.split("\n")) if text else (), str(head["challenge"]))
 
 
 def pack_hello(hello: Hello) -> Plain:
     blocks = {
         "client_keys": hello.client_keys.astype("<u8").tobytes(),
         "users": hello.users.astype("<i8").tobytes(),
+        "proof": hello.proof,
     }
     return _plain({"kind": "hello", "name": hello.name}, blocks)
 
@@ -46,7 +47,7 @@ def pack_hello(hello: Hello) -> Plain:
 def unpack_hello(plain: Plain) -> Hello:
     head, blocks = plain
     keys, users = np.frombuffer(blocks["client_keys"], "<u8"), np.frombuffer(blocks["users"], "<i8")
-    return Hello(str(head["name"]), keys.astype(np.uint64), users.astype(np.int64))
+    return Hello(str(head["name"]), keys.astype(np.uint64), users.astype(np.int64), blocks["proof"])
 
 
 def pack_ask(ask: Ask) -> Plain:

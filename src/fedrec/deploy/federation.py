@@ -52,6 +52,9 @@ class Exchange(Protocol):
     def online(self) -> set[str]:
         """Names of the nodes that can be reached now."""
 
+    def absence(self, name: str) -> str:
+        """Why a node cannot be reached now."""
+
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         """Ask nodes, all at once; what is not there by the deadline (seconds) is a fault."""
 
@@ -196,7 +199,7 @@ class Federation:
 
     def _attempt(self, asks: dict[str, Ask]) -> tuple[dict[str, Taken], dict[str, str]]:
         online = self.exchange.online()
-        faults = {name: "not connected" for name in asks if name not in online}
+        faults = {name: self.exchange.absence(name) for name in asks if name not in online}
         answers = self.exchange.send({name: ask for name, ask in asks.items() if name in online}, self.rules.deadline)
         taken: dict[str, Taken] = {}
         for name, answer in answers.items():

@@ -8,6 +8,7 @@ for each of its clients, a key (a hash of the client's id) and its number of use
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,8 @@ class Meet:
     """Run settings as JSON."""
     catalogue: tuple[str, ...]
     """The public item ids in order, where nodes bring their own files; empty where data is named."""
+    challenge: str = ""
+    """Drawn anew for each node and meeting; the node's proof of its name covers it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,13 @@ class Hello:
     name: str
     client_keys: U64  # [clients]
     users: Int64  # [clients] how many users each client has
+    proof: bytes = b""
+    """The node's signature under :meth:`claim`; empty where a node has no key."""
+
+    def claim(self, word: Meet) -> bytes:
+        """What a node signs: that it, under this name, hosts these clients in this run."""
+        hosted = hashlib.blake2b(self.client_keys.tobytes() + self.users.tobytes(), digest_size=32).hexdigest()
+        return json.dumps(["fedrec hello", word.run, word.challenge, self.name, hosted]).encode()
 
 
 @dataclass(frozen=True)

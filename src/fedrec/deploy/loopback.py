@@ -18,7 +18,7 @@ from fedrec.core.loop import PerUser, Progress
 from fedrec.core.messages import concatenate
 from fedrec.core.population import Population
 from fedrec.core.settings import build
-from fedrec.deploy.flower import Cluster
+from fedrec.deploy.flower.commands import Cluster, Value
 from fedrec.deploy.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.node import Node
 from fedrec.deploy.processes import free_ports
@@ -89,8 +89,8 @@ class Loopback(Simulator):
             if not said.get("done"):
                 raise RunFailed(said.get("reason") or f"the run stopped:\n{cluster.crew.tail('run', 30)}")
 
-    def _config(self, options: NodeOptions) -> dict[str, str | int | float | bool]:
-        config: dict[str, str | int | float | bool] = {
+    def _config(self, options: NodeOptions) -> dict[str, Value]:
+        config: dict[str, Value] = {
             "folder": str(options.folder.resolve()),
             "part": options.part,
             "parts": options.parts,

@@ -15,6 +15,7 @@ from fedrec.core import wire
 from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, segments
+from fedrec.deploy.admission import sign
 from fedrec.deploy.letters import Answer, Ask, Hello, Meet, Settle
 from fedrec.deploy.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.store import NodeStore
@@ -53,7 +54,10 @@ class Node:
                 self.store.write_json("names.json", asdict(names))
                 self.store.write("share.safetensors", share)
             block = self.share.block
-            return Hello(self.options.name, block.client_keys, np.diff(block.user_start))
+            hello = Hello(self.options.name, block.client_keys, np.diff(block.user_start))
+            if self.options.key is None:
+                return hello
+            return replace(hello, proof=sign(self.options.key, hello.claim(word)))
 
     def answer(self, ask: Ask) -> Answer:
         """Judge, train, keep the new private state, and only then answer."""
@@ -137,7 +141,7 @@ class Node:
             counts.append(len(positions))
             loss += float(np.nansum(update.loss))
             if ask.local:
-                local = update.local if update.local is not None else received
+                local = self.method.model(received) if update.local is None else update.local
                 tally.add(positions, self.method.score(update.private, local, part))
         self.store.write(f"state-{ask.train}.safetensors", private)
         if ask.local:
@@ -193,8 +197,8 @@ class Tally:
         )  # working memory of a client's scores
         size = max(1, min(size, self.node.settings.memory_mb * MIB // row))
         for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
-            part = gather(private, block, clients), gather(download, block, clients), block.take(clients)
-            self.add(clients, self.node.method.score(*part))
+            model = self.node.method.model(gather(download, block, clients))
+            self.add(clients, self.node.method.score(gather(private, block, clients), model, block.take(clients)))
 
     def answer(self) -> Answer:
         sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}

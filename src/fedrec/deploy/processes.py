@@ -166,7 +166,7 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def write_toml(path: Path, values: Mapping[str, str | int | float | bool]) -> Path:
-    """A flat TOML file, for Flower's node and run configuration (JSON scalars are TOML scalars)."""
+def write_toml(path: Path, values: Mapping[str, str | int | float | bool | list[str]]) -> Path:
+    """A flat TOML file, for Flower's node and run configuration (JSON scalars and lists of text are TOML, too)."""
     path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8")
     return path

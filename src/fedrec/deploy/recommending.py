@@ -33,7 +33,8 @@ def recommend(folder: Path, user: str, k: int = 10, run: str | None = None) -> l
     one = np.array([client])
     download = wire.decode(node.method.Download, node.store.read_bytes(f"judged-{number}.download"))
     private = gather(node.private(name), share.block, one)
-    scores = node.method.score(private, gather(download, share.block, one), share.block.take(one))
+    model = node.method.model(gather(download, share.block, one))
+    scores = node.method.score(private, model, share.block.take(one))
     own = scores[position - segments(share.block.user_start, one)[0]]
     return best_items(own, share.owned[position], names.items, names.titles, k)
 

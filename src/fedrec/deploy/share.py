@@ -40,6 +40,8 @@ class NodeOptions:
     data_dir: Path | None = None
     repeatable: bool = False
     """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
+    key: Path | None = None
+    """The private key that proves the node's name; None on one machine, where nobody asks for it."""
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Progress, Record
+from fedrec.deploy.admission import Admission, check_name
 from fedrec.deploy.catalogue import read_catalogue
-from fedrec.deploy.flower import (
+from fedrec.deploy.flower.commands import (
+    NODE,
     Link,
     ServerFiles,
     connection,
+    node_command,
     register,
     run_command,
     superlink_command,
-    supernode_command,
 )
 from fedrec.deploy.job import SERVED, Job, read_served
-from fedrec.deploy.processes import Crew, StartFailed, free_ports, write_toml
+from fedrec.deploy.processes import Crew, StartFailed, free_ports
 from fedrec.deploy.rules import Rules
 from fedrec.deploy.share import refuse_global
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
@@ -41,23 +43,33 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
         if not file.is_file():
             raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
     home = state.resolve()
-    connection(home, Link(f"127.0.0.1:{port}", files.ca))
+    (inner,) = free_ports(1)
+    connection(home, Link(f"127.0.0.1:{inner}", files.ca))
     crew = Crew(home)
     with interruptible(), _stopping(crew):
-        crew.start("superlink", superlink_command(host, port, files, home / "state.db"))
-        crew.wait_for_port("superlink", port)
-        say(f"server ready on {host}:{port}; its log is {crew.log('superlink')}")
+        crew.start("superlink", superlink_command(home, inner, files, (host, port), home / "state.db"))
+        for one in (inner, port):
+            crew.wait_for_port("superlink", one)
+        say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
         crew.members["superlink"].wait()
         raise StartFailed(f"the server stopped:\n{crew.tail('superlink')}")
 
 
-def admit(state: Path, public_key: Path) -> str:
-    """Register a node's public key with the server that runs on this machine."""
+def admit(state: Path, public_key: Path, name: str | None = None) -> str:
+    """Admit a node by its public key, with the server that runs on this machine; returns its name."""
+    _check_state(state)
+    return register(state.resolve(), public_key, name)
+
+
+def revoke(state: Path, name: str) -> None:
+    """Take a node's key off the list: it is out from its next call, and from the next round, on."""
+    _check_state(state)
+    Admission(state.resolve()).revoke(name)
+
+
+def _check_state(state: Path) -> None:
     if not (state / "config.toml").is_file():
         raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
-    if not public_key.is_file():
-        raise BadInput(f"{public_key} is not a file; give the .pub file of a node's key")
-    return register(state.resolve(), public_key)
 
 
 def node(
@@ -74,6 +86,7 @@ def node(
     """Run a node in the foreground until it is interrupted; right after a crash, wait to be let in again."""
     from fedrec.data.load import load
 
+    check_name(name)
     for file, what in ((ca, "the server's ca.crt"), (key, "the node's private key")):
         if not file.is_file():
             raise BadInput(f"{file} is not a file; give {what}")
@@ -81,11 +94,10 @@ def node(
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     home = folder.resolve() / "flower"
     crew = Crew(home)
-    home.mkdir(parents=True, exist_ok=True)
-    config = write_toml(
-        home / "node.toml", {"name": name, "folder": str(folder.resolve()), "data": str(data.resolve())}
-    )
-    command = supernode_command(Link(server_address, ca.resolve()), port or free_ports(1)[0], config, key.resolve())
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    own = {"folder": str(folder.resolve()), "data": str(data.resolve())}
+    link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
+    command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
     say(f"{name}: {found.n_users} users, {len(found)} interactions; connecting to {server_address}")
     with interruptible(), _stopping(crew):
         end = time.monotonic() + patience
@@ -93,9 +105,12 @@ def node(
             before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
             status = crew.start("supernode", command).wait()
             said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
-            refused = f"Exit Code: {REFUSED}" in said and "handshake" not in said  # a wrong certificate stays wrong
-            if not refused or time.monotonic() > end:
+            # a wrong certificate stays wrong; 401 is the door's word, 305 Flower's
+            refused = "handshake" not in said and (f"Exit Code: {REFUSED}" in said or "401 Unauthorized" in said)
+            if not refused:
                 raise StartFailed(f"the node stopped with status {status}:\n{crew.tail('supernode')}")
+            if time.monotonic() > end:
+                raise StartFailed("the server does not let this node in: its key is not registered, or was revoked")
             say("the server does not let this node in (not registered, or still counted as online): trying again")
             time.sleep(5.0)
 
@@ -111,8 +126,7 @@ def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path) -> R
 
 def run(state: Path, folder: RunFolder, on_round: Callable[[Record, Progress], None] | None) -> dict[str, Any]:
     """Have the server carry a run out (from its last round on), and wait for its result."""
-    if not (state / "config.toml").is_file():
-        raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
+    _check_state(state)
     if folder.finished:
         return folder.result()
     (folder.path / SERVED).unlink(missing_ok=True)

@@ -95,7 +95,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         values = server.rows[server.group[clients]].reshape(-1, server.items.shape[1])
         return CoDownload(server.items, server.networks, Rows(start, ids, values, len(server.items)))
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         found: list[Trained] = []
         members = same_rows(download.changes)
         for positions in members:

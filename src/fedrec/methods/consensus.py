@@ -107,7 +107,7 @@ class TwoViewPrivate(messages.Private):
 
 
 @dataclass(frozen=True)
-class LocalViews(messages.Download):
+class LocalViews(messages.Model):
     """What a client holds right after training: its own C, W's generator and score layers."""
 
     items: Float32 = shared()  # [n_items, d]
@@ -189,7 +189,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
 
     def local_update(
         self, private: TwoViewPrivate, download: Any, block: Block, keys: Keys
-    ) -> Update[TwoViewPrivate, ItemUpload, Any]:
+    ) -> Update[TwoViewPrivate, ItemUpload]:
         from fedrec.learn.two_tables import train_two_tables
 
         chosen, affine = self.settings, self.backbone.kernel == "affine"
@@ -227,17 +227,17 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
             },
         )
 
-    def score(self, private: TwoViewPrivate, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: TwoViewPrivate, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         owners = block.client_of_user
-        matrices = self.matrices(private, download, block)
-        changes: Rows | None = getattr(download, "changes", None)
+        matrices = self.matrices(private, model, block)
+        changes: Rows | None = getattr(model, "changes", None)
         if self.backbone.kernel is None or self.settings.transfer == "unified":
-            scores = self._fused_scores(private, download, block, changes, matrices)
+            scores = self._fused_scores(private, model, block, changes, matrices)
         else:
             turned = private.users
             if matrices is not None:  # u . (W c) = (W^T u) . c
                 turned = np.einsum("ud,udk->uk", private.users, matrices[owners]).astype(np.float32)
-            scores = enlarged(download.items, changes, turned, owners)
+            scores = enlarged(model.items, changes, turned, owners)
             add_products(scores, private.tables, private.users, owners)
             scores += private.bias[:, None]
         return scores if items is None else np.take_along_axis(scores, items, axis=1)

@@ -64,7 +64,7 @@ class ItemDownload(messages.Download):
 
 
 @dataclass(frozen=True)
-class LocalModel(messages.Download):
+class LocalModel(messages.Model):
     """What a client holds right after training: the shared table with its own changes on top."""
 
     items: Float32 = shared()  # [n_items, d]
@@ -148,7 +148,7 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
             block, samples, users, table, self.settings, order, self.backbone, networks, self.device, **more
         )
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         trained = self.train(private.users, download.items, download.networks, block, keys)
         local = LocalModel(download.items, trained.rows, stacked(download.networks, trained.networks))
         kept = replace(private, users=trained.users)
@@ -158,15 +158,15 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
         """What leaves: changes of items and networks."""
         return ItemUpload(trained.rows, trained.networks)
 
-    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
-        changes = getattr(download, "changes", None)
-        if download.networks or self.backbone.kernel is None:
-            table = download.items if changes is None else download.items[None] + changes.dense()
+    def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
+        changes = getattr(model, "changes", None)
+        if model.networks or self.backbone.kernel is None:
+            table = model.items if changes is None else model.items[None] + changes.dense()
             fresh_start = changes is None  # after training the private vectors are those of the trained table
-            users = self.users_with(private, table, download.networks, block) if fresh_start else private.users
-            scores = self.backbone.scores(users, table, download.networks, block.client_of_user)
+            users = self.users_with(private, table, model.networks, block) if fresh_start else private.users
+            scores = self.backbone.scores(users, table, model.networks, block.client_of_user)
         else:
-            scores = ItemTable(download.items, changes).scores(private.users, block.client_of_user)
+            scores = ItemTable(model.items, changes).scores(private.users, block.client_of_user)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def users_with(self, private: Any, table: Float32, networks: Any, block: Block) -> Float32:

@@ -168,7 +168,7 @@ class FedCa(EmbeddingMethod[Any, Any, Any, Any]):
 
     def local_update(
         self, private: FedCaPrivate, download: FedCaDownload, block: Block, keys: Keys
-    ) -> Update[FedCaPrivate, FedCaUpload, FedCaDownload]:
+    ) -> Update[FedCaPrivate, FedCaUpload]:
         tables, networks = self.blended(private, download)
         trained = self.train(private.users, tables, networks, block, keys, proximal=self.settings.proximal)
         owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
@@ -185,7 +185,7 @@ class FedCa(EmbeddingMethod[Any, Any, Any, Any]):
         )
         keep = self.settings.rho > 0
         kept = FedCaPrivate(trained.users, tables if keep else None, networks if keep else {})
-        return Update(kept, upload, trained.loss, FedCaDownload(tables, networks))
+        return Update(kept, upload, trained.loss, messages.held(FedCaDownload(tables, networks)))
 
     def blended(self, private: FedCaPrivate, download: FedCaDownload) -> tuple[Float32, dict[str, Array]]:
         """Section 5.1.3: ``rho Q_u + (1 - rho) Q_u^g``, written over the client's own last table."""

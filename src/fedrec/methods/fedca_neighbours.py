@@ -114,7 +114,7 @@ class FedCaNeighbours(FedCa):
         blend += FewRows(private.ids, rho * private.values, n_items).added(np.zeros_like(download.base))
         return blend
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         from fedrec.maths.neighbours import few_rows
 
         tables = self.tables(private, download)
@@ -127,7 +127,7 @@ class FedCaNeighbours(FedCa):
         upload = FewUpload(
             few.ids, few.values, block.sizes.astype(np.int32), self.tickets(block, keys), subspaces, None
         )
-        local = FewDownload(download.base, few.ids, few.values)
+        local = messages.held(FewDownload(download.base, few.ids, few.values))
         return Update(FewPrivate(trained.users, few.ids, few.values), upload, trained.loss, local)
 
     def aggregate(self, server: Any, replies: Iterator[Reply[Any]], keys: Keys) -> Any:
@@ -178,11 +178,11 @@ class FedCaNeighbours(FedCa):
         )  # fmt: skip
         return others, weights
 
-    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         users, owner = private.users, block.client_of_user
         rho = np.float32(self.settings.rho)
-        scores = users @ download.base.T
-        scores += (1 - rho) * self._own_scores(users, download, owner, scores.shape[1])
+        scores = users @ model.base.T
+        scores += (1 - rho) * self._own_scores(users, model, owner, scores.shape[1])
         scores += rho * self._own_scores(users, private, owner, scores.shape[1])
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 

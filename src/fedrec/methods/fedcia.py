@@ -228,7 +228,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
 
     def local_update(
         self, private: OwnModel, download: CiaDownload, block: Block, keys: Keys
-    ) -> Update[OwnModel, CiaUpload, CiaDownload]:
+    ) -> Update[OwnModel, CiaUpload]:
         if self.free:
             found = self.upload_filters(list(self.filters(block)), block)
             return Update(private, found, np.zeros(block.n_clients))
@@ -239,7 +239,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
             private.tables[client, :, :width] = self.aligned(own, download)
         kept, loss = models.train(private, block, keys, self.training, self.device)
         assert kept.tables is not None
-        return Update(kept, self.upload_similarity(kept.tables), loss, NOTHING)
+        return Update(kept, self.upload_similarity(kept.tables), loss, messages.held(NOTHING))
 
     def aligned(self, table: Float32, download: CiaDownload) -> Float32:
         """A client's table brought near to the global similarity (Eq. 6)."""
@@ -291,15 +291,15 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
             packed[client] = pack(table @ table.T)
         return CiaUpload(packed, None, None, None)
 
-    def score(self, private: OwnModel, download: CiaDownload, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: OwnModel, model: CiaDownload, block: Block, items: Int32 | None = None) -> Float32:
         if self.free:
-            scores = self.filtered(download, block)
+            scores = self.filtered(model, block)
         else:
             assert private.tables is not None
             scores = np.empty((block.n_users, block.n_items), np.float32)
             for client in range(block.n_clients):
                 width = models.width(self.training, block, client)
-                table = self.aligned(private.tables[client, :, :width], download)
+                table = self.aligned(private.tables[client, :, :width], model)
                 models.score_one(scores, private, table, block, client, self.training)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 

@@ -112,7 +112,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
 
     def local_update(
         self, private: NothingPrivate, download: Weights, block: Block, keys: Keys
-    ) -> Update[NothingPrivate, Cooccurrence, Weights]:
+    ) -> Update[NothingPrivate, Cooccurrence]:
         asked = download.counted == 0
         return Update(private, Cooccurrence(cooccurrence(block, asked)), np.zeros(block.n_clients))
 
@@ -139,8 +139,8 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
             gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
             return ease_weights(np.asfortranarray(gram), self.settings.lam)
 
-    def score(self, private: NothingPrivate, download: Weights, block: Block, items: Int32 | None = None) -> Float32:
-        scores = np.asarray(matrix(block.train, block.n_items) @ download.weights)
+    def score(self, private: NothingPrivate, model: Weights, block: Block, items: Int32 | None = None) -> Float32:
+        scores = np.asarray(matrix(block.train, block.n_items) @ model.weights)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:

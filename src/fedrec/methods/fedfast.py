@@ -75,7 +75,7 @@ class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownloa
 
     def local_update(
         self, private: UserVectors, download: ItemDownload, block: Block, keys: Keys
-    ) -> Update[UserVectors, TicketUpload, ItemDownload]:
+    ) -> Update[UserVectors, TicketUpload]:
         done = super().local_update(private, download, block, keys)
         upload = TicketUpload(
             rows=done.upload.rows,

@@ -102,7 +102,7 @@ class IarDownload(messages.Download):
 
 
 @dataclass(frozen=True)
-class IarLocal(messages.Download):
+class IarLocal(messages.Model):
     """What a client holds right after training."""
 
     items: Float32 = shared()
@@ -210,7 +210,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
 
     def local_update(
         self, private: IarPrivate, download: Any, block: Block, keys: Keys
-    ) -> Update[IarPrivate, IarUpload, Any]:
+    ) -> Update[IarPrivate, IarUpload]:
         """ "Client executes" of Algorithm 1 for a block of clients."""
         from fedrec.learn.batched import train_batched
 
@@ -279,8 +279,8 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
                 step += chosen.mu_n * scale * sample_loss(scaled, found.cluster, chosen.clusters, chosen.gamma)[1]
         return step, mixture
 
-    def score(self, private: IarPrivate, download: Any, block: Block, items: Int32 | None = None) -> Float32:
-        changes: Rows | None = getattr(download, "changes", None)
+    def score(self, private: IarPrivate, model: Any, block: Block, items: Int32 | None = None) -> Float32:
+        changes: Rows | None = getattr(model, "changes", None)
         owners = block.client_of_user
         networks = {**private.networks, "bias": private.bias}
         result = np.empty((block.n_users, block.n_items), np.float32)
@@ -288,7 +288,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
             users = np.flatnonzero((private.own[owners] == 0) == warm)
             if not len(users):
                 continue
-            pairs: Any = PairedTables(None if warm else private.tables, download.items, changes)
+            pairs: Any = PairedTables(None if warm else private.tables, model.items, changes)
             mine = {**networks, "bias": private.bias[users]}
             result[users] = self.backbone(warm).scores(private.users[users], pairs, mine, owners[users])
         return result if items is None else np.take_along_axis(result, items, axis=1)

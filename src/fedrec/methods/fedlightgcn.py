@@ -60,7 +60,7 @@ class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownl
         departures=("the optimiser starts fresh each round",),
     )
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         chosen = self.settings
         trained = train_graphs(
             block, private.users, download.items, chosen, chosen.negatives, chosen.layers,
@@ -72,7 +72,7 @@ class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownl
     def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
         return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
 
-    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
-        table = ItemTable(download.items, getattr(download, "changes", None))
+    def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
+        table = ItemTable(model.items, getattr(model, "changes", None))
         scores = graph_scores(block, private.users, table, self.settings.layers)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)

@@ -114,7 +114,7 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
 
     def local_update(
         self, private: NothingPrivate, download: Spectrum, block: Block, keys: Keys
-    ) -> Update[NothingPrivate, Products, Spectrum]:
+    ) -> Update[NothingPrivate, Products]:
         return Update(private, Products(self.products(download.sent, block)), np.zeros(block.n_clients))
 
     def products(self, sent: Float32, block: Block) -> Rows:
@@ -171,20 +171,20 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         """The diagonal that M is normalised by: item degrees, or ones where X'X itself is wanted."""
         return degrees if self.settings.filter == "lowpass" else (degrees > 0).astype(degrees.dtype)
 
-    def score(self, private: NothingPrivate, download: Spectrum, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: NothingPrivate, model: Spectrum, block: Block, items: Int32 | None = None) -> Float32:
         histories = matrix(block.train, block.n_items)
-        values = download.values.astype(np.float64)
-        vectors = unit_columns(download.sent * np.sqrt(self.diagonal(download.degrees))[:, None])  # [m, k] V
+        values = model.values.astype(np.float64)
+        vectors = unit_columns(model.sent * np.sqrt(self.diagonal(model.degrees))[:, None])  # [m, k] V
         if self.settings.filter == "ease":
             scores = low_rank_ease(histories, vectors, values, self.settings.lam)
         else:
             response = (values / np.maximum(values + self.settings.shrink, 1e-12)).astype(np.float32)
-            root = inverse_root(download.degrees).astype(np.float32)[:, None]
+            root = inverse_root(model.degrees).astype(np.float32)[:, None]
             signal = np.asarray(histories @ (vectors * root)) * response  # [users, k]
-            back = np.where(download.degrees > 0, download.degrees, 0.0) ** np.float32(self.settings.back)
+            back = np.where(model.degrees > 0, model.degrees, 0.0) ** np.float32(self.settings.back)
             scores = (signal @ vectors.T) * back[None, :]
         if self.settings.own and not block.single:
-            scores = add_own(scores, histories, block, self.settings.own, download.degrees)
+            scores = add_own(scores, histories, block, self.settings.own, model.degrees)
         scores = np.asarray(scores, np.float32)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 

@@ -73,7 +73,7 @@ class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
     def download(self, server: NoServer, clients: Int64) -> NothingDown:
         return NothingDown()
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         trained = self.train(private.users, private.tables, private.networks, block, keys)
         owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
         private.tables[owner, trained.rows.ids] += trained.rows.values
@@ -85,7 +85,7 @@ class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
             pass
         return NoServer(server.rounds + 1)
 
-    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         scores = self.backbone.scores(private.users, private.tables, private.networks, block.client_of_user)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 

@@ -56,7 +56,7 @@ class PersonalDownload(messages.Download):
 
 
 @dataclass(frozen=True)
-class PersonalModel(messages.Download):
+class PersonalModel(messages.Model):
     """What a client holds right after training: the table it started from with its changes on top."""
 
     tables: Float32 = per_client()  # [clients, n_items, d]
@@ -87,19 +87,19 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
         """What stays: the trained user vectors."""
         return replace(private, users=trained.users)
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any, Any]:
+    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         tables, networks = self.start_tables(private, download)
         trained = self.train(private.users, tables, networks, block, keys, proximal=self.settings.proximal)
         moved = {name: networks[name] + change for name, change in trained.networks.items()}
         local = PersonalModel(tables, trained.rows, moved)
         return Update(self.kept(private, trained), self.sent(trained, tables, block, keys), trained.loss, local)
 
-    def score(self, private: Any, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         users = private.users
-        if isinstance(download, PersonalModel):
-            tables, changes, networks = download.tables, download.changes, download.networks
+        if isinstance(model, PersonalModel):
+            tables, changes, networks = model.tables, model.changes, model.networks
         else:
-            (tables, networks), changes = self.start_tables(private, download), None
+            (tables, networks), changes = self.start_tables(private, model), None
             users = self.users_with(private, tables, networks, block)
         held = ItemTable(tables, changes)
         return held.scores(users, block.client_of_user, items, self.backbone, networks)

@@ -141,7 +141,7 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
 
     def local_update(
         self, private: ScoreFunction, download: ItemDownload, block: Block, keys: Keys
-    ) -> Update[ScoreFunction, ItemUpload, Any]:
+    ) -> Update[ScoreFunction, ItemUpload]:
         before = self.function(private)
         trained = self.train(private.users, download.items, before, block, keys)
         after = {name: before[name] + change for name, change in trained.networks.items()}
@@ -157,18 +157,18 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
     def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
         return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
 
-    def score(self, private: ScoreFunction, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: ScoreFunction, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         users, changes = private.users, None
-        if isinstance(download, LocalModel):
-            changes = download.changes
+        if isinstance(model, LocalModel):
+            changes = model.changes
         elif self.settings.tune:
-            tuned = self.tuned(private, download.items, block)
+            tuned = self.tuned(private, model.items, block)
             users, changes = tuned.users, tuned.rows
         elif self.backbone.sequential:
             from fedrec.learn.sequential import represented
 
-            users = represented(block, download.items, self.backbone, private.networks, self.device)
-        held = ItemTable(download.items, changes)
+            users = represented(block, model.items, self.backbone, private.networks, self.device)
+        held = ItemTable(model.items, changes)
         return held.scores(users, block.client_of_user, items, self.backbone, self.function(private))
 
     def tuned(self, private: ScoreFunction, table: Float32, block: Block) -> Trained:

@@ -176,7 +176,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
     def download(self, server: VaeServer, clients: Int64) -> Nets:
         return self.Download(**server.nets, alpha=server.alpha)
 
-    def local_update(self, private: P, download: Nets, block: Block, keys: Keys) -> Update[P, Any, Nets]:
+    def local_update(self, private: P, download: Nets, block: Block, keys: Keys) -> Update[P, Any]:
         """ClientUpdate of Algorithm 1 for every user of the block, a chunk of users at a time."""
         import torch
 
@@ -246,14 +246,16 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             nets[name] = server.nets[name] - np.float32(rate / (1 - BETA_1**step)) * mean / root
         return VaeServer(nets, means, squares, server.alpha, step)
 
-    def score(self, private: P, download: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def model(self, download: Nets) -> LocalNets:
+        return LocalNets(download, None)
+
+    def score(self, private: P, model: LocalNets, block: Block, items: Int32 | None = None) -> Float32:
         """Logits at the mean of z_u, without dropout."""
         import torch
 
         from fedrec.learn.dual_encoder import ACTIVATIONS, DELTAS, code_chunk
 
-        local = isinstance(download, LocalNets)
-        given_nets: Nets = download.nets if local else download
+        given_nets, factors = model.nets, model.changes
         nets = to_device(given_nets.arrays(), self.device)
         plan, values = self.plan(Keys(0, 1), float(given_nets.alpha[0])), normalised_inputs(block)
         scores = np.empty((block.n_users, block.n_items), np.float32)
@@ -261,9 +263,9 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             users = slice(first, min(first + self.settings.chunk, block.n_users))
             bags, where = self.bags(block, users)
             trained = None
-            if local:
-                changes = {n: getattr(download.changes, n)[users] for n in (*ACTIVATIONS, *DELTAS)}
-                trained = to_device({**changes, "values": download.changes.values[where.interactions]}, self.device)
+            if factors is not None:
+                changes = {n: getattr(factors, n)[users] for n in (*ACTIVATIONS, *DELTAS)}
+                trained = to_device({**changes, "values": factors.values[where.interactions]}, self.device)
             given = torch.from_numpy(values[where.interactions]).to(self.device)
             logits = code_chunk(nets, self.parts(private, given_nets, bags, where), bags, given, plan, trained)
             scores[users] = logits.cpu().numpy()

@@ -105,11 +105,11 @@ class TwinDense(DenseUpload):
 
 
 @dataclass(frozen=True)
-class LocalNets(messages.Download):
-    """What a client holds right after local descent: the download, and the factors of its changes."""
+class LocalNets(messages.Model):
+    """What a client holds: the networks of its download and, right after local descent, the factors of its changes."""
 
     nets: Nets = shared()
-    changes: FactoredUpload = per_client()
+    changes: FactoredUpload | None = per_client()
 
 
 LAYERS = (

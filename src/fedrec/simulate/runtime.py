@@ -112,7 +112,8 @@ class Simulator:
 
     def scores(self, clients: Int64) -> Float32:
         """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
-        return self.method.score(*self.at_home(clients))
+        private, download, block = self.at_home(clients)
+        return self.method.score(private, self.method.model(download), block)
 
     def snapshot(self) -> Any:
         return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}
@@ -138,7 +139,7 @@ class Simulator:
             received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
             if judge:
-                local = update.local if update.local is not None else download
+                local = self.method.model(download) if update.local is None else update.local
                 self.judging.add(positions, self.method.score(update.private, local, block))
             yield Reply(block.clients, received)
 

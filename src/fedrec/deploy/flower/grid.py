@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from flwr.app import Message, RecordDict
 
+from fedrec.deploy.admission import Admission, verified
 from fedrec.deploy.envelope import (
     Plain,
     fault_in,
@@ -18,8 +21,8 @@ from fedrec.deploy.envelope import (
     unpack_answer,
     unpack_hello,
 )
+from fedrec.deploy.flower.records import from_records, to_records
 from fedrec.deploy.letters import Answer, Ask, Fault, Hello, Meet, Settle
-from fedrec.deploy.records import from_records, to_records
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -27,25 +30,45 @@ QUERY, TRAIN, EVALUATE = "query", "train", "evaluate"
 
 
 class GridExchange:
-    """Reaches nodes over Flower's grid. Nodes are known by the name they give when they are met.
+    """Reaches nodes over Flower's grid. A node is known by the name that it proves when it is met.
+
+    With ``admission`` a name counts only with the signature of the key it belongs to, and only while that key is
+    admitted. Without (one machine, no keys), a name that is taken is given to another node only if it hosts the
+    very same clients: a node that was started again.
 
     Flower's own ``send_and_receive`` looks for replies every three seconds; here it is ``poll``.
     """
 
-    def __init__(self, grid: Any, word: Meet, *, poll: float = 0.2, meet_seconds: float = 60.0) -> None:
+    def __init__(
+        self,
+        grid: Any,
+        word: Meet,
+        *,
+        poll: float = 0.2,
+        meet_seconds: float = 60.0,
+        admission: Admission | None = None,
+    ) -> None:
         self.grid, self.word, self.poll, self.meet_seconds = grid, word, poll, meet_seconds
+        self.admission = admission
         self.hellos: dict[int, Hello] = {}
         self.expected: Callable[[Hello], bool] = lambda hello: True
         """Whether a node is one of this run's; set once the roster is fixed."""
         self._strangers: dict[int, str] = {}
+        self._admitted: dict[str, bytes] = {}
 
     def online(self) -> set[str]:
         """Nodes that are connected and known; those that came since the last look are met first."""
         ids = set(self.grid.get_node_ids())
+        self._forget_revoked()
         unknown = sorted(ids - self.hellos.keys() - self._strangers.keys())
         if unknown:
             self._meet(unknown)
         return {self.hellos[i].name for i in ids if i in self.hellos}
+
+    def absence(self, name: str) -> str:
+        """Why a node cannot be reached."""
+        revoked = self.admission is not None and self.admission.revoked(name)
+        return "its key was revoked" if revoked else "not connected"
 
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         online = set(self.grid.get_node_ids())
@@ -73,20 +96,46 @@ class GridExchange:
         return {name: reply for name, reply in read.items() if isinstance(reply, Fault)}
 
     def _meet(self, ids: list[int]) -> None:
-        packed = {str(i): (i, to_records(pack_meet(self.word))) for i in ids}
+        words = {i: replace(self.word, challenge=secrets.token_hex(32)) for i in ids}
+        packed = {str(i): (i, to_records(pack_meet(word))) for i, word in words.items()}
         for key, reply in self._round_trip(packed, QUERY, "meet", self.meet_seconds).items():
             hello = self._read(key, reply, unpack_hello)
             if isinstance(hello, Fault):
                 log.warning("a node that connected could not be met: %s", hello.reason)
                 continue
-            if not self.expected(hello):
-                log.warning("%s is not one of this run's nodes, or has other clients now: left out", hello.name)
+            refusal = self._refusal(hello, words[int(key)])
+            if refusal:
+                log.warning("node %s calls itself %r and is left out: %s", key, hello.name[:80], refusal)
                 self._strangers[int(key)] = hello.name
                 continue
-            # a node that was restarted has a new number: the old one is forgotten
+            # a node that was restarted may have a new number: the old one is forgotten
             self.hellos = {i: known for i, known in self.hellos.items() if known.name != hello.name}
             self.hellos[int(key)] = hello
             log.info("met %s: %d clients", hello.name, len(hello.client_keys))
+
+    def _refusal(self, hello: Hello, word: Meet) -> str:
+        """Why a node that connected is not taken; empty for one that is."""
+        if self.admission is not None:
+            key = self.admission.nodes().get(hello.name)
+            if key is None or not verified(key, hello.claim(word), hello.proof):
+                return "that name belongs to another key, or to none"
+        else:
+            holder = next((known for known in self.hellos.values() if known.name == hello.name), None)
+            if holder is not None and not same_clients(holder, hello):
+                return "another node has that name"
+        return "" if self.expected(hello) else "it is not one of this run's nodes, or has other clients now"
+
+    def _forget_revoked(self) -> None:
+        if self.admission is None:
+            return
+        admitted = self.admission.nodes()
+        if admitted is not self._admitted:  # the list has changed: who was turned away may try again
+            self._admitted, self._strangers = admitted, {}
+        for number, hello in list(self.hellos.items()):
+            if hello.name not in admitted:
+                log.warning("%s was revoked and is out", hello.name)
+                del self.hellos[number]
+                self._strangers[number] = hello.name
 
     def _round_trip(
         self, packed: dict[str, tuple[int, RecordDict]], kind: str, group: str, deadline: float
@@ -127,3 +176,8 @@ class GridExchange:
 
 def _reason(error: Any) -> str:
     return f"Flower error {error.code}: {' '.join(str(error.reason).split())[:200]}"
+
+
+def same_clients(one: Hello, other: Hello) -> bool:
+    """Whether two nodes host the very same clients."""
+    return one.client_keys.tolist() == other.client_keys.tolist() and one.users.tolist() == other.users.tolist()

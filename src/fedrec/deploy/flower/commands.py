@@ -1,0 +1,189 @@
+"""Flower's processes as fedrec starts them: the server behind its door, nodes, registration, runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fedrec.deploy.admission import Admission, check_name, read_public_key
+from fedrec.deploy.flower.bundle import write_bundle
+from fedrec.deploy.flower.superlink import Settings
+from fedrec.deploy.processes import Crew, StartFailed, environment, free_ports, program, write_toml
+
+NAME = "fedrec"
+SECRET = ".task-secret"
+TAKER = ("-m", "fedrec.deploy.flower.server_process")
+"""What Python starts on the server to carry runs out."""
+Value = str | int | float | bool | list[str]
+
+
+@dataclass(frozen=True)
+class Link:
+    """How a server is reached; ``ca`` is the certificate that its own must be signed by."""
+
+    address: str
+    ca: Path | None = None
+
+    @property
+    def security(self) -> list[str]:
+        return ["--insecure"] if self.ca is None else ["--root-certificates", str(self.ca)]
+
+
+@dataclass(frozen=True)
+class ServerFiles:
+    """Certificate, key and certificate authority of a server."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+    @classmethod
+    def below(cls, folder: Path) -> ServerFiles:
+        return cls(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+
+
+def superlink_command(
+    home: Path,
+    port: int,
+    files: ServerFiles | None,
+    public: tuple[str, int] | None,
+    database: Path | None,
+    taker: tuple[str, ...] = TAKER,
+) -> list[str]:
+    """The server: all of Flower on 127.0.0.1:``port``; with files, TLS; ``public`` for admitted nodes only."""
+    secret = home / SECRET
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    secret.unlink(missing_ok=True)
+    with os.fdopen(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
+        handle.write(secrets.token_bytes(32))
+    host, public_port = public or (None, 0)
+    settings = Settings(
+        port=port,
+        secret=str(secret),
+        home=str(home),
+        database=None if database is None else str(database),
+        ca=None if files is None else str(files.ca),
+        certificate=None if files is None else str(files.certificate),
+        key=None if files is None else str(files.key),
+        public_host=host,
+        public_port=public_port,
+        taker=taker,
+    )
+    path = settings.write(home / "server.json")
+    return [sys.executable, "-m", "fedrec.deploy.flower.superlink", str(path)]
+
+
+def supernode_command(link: Link, port: int, key: Path | None) -> list[str]:
+    """Flower's part of a node; ``port`` is its own, for the node's work."""
+    command = [program("flower-supernode"), *link.security, "--superlink", link.address, "--port", str(port)]
+    command += ["--isolation", "process"]
+    return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
+
+
+NODE = ("-m", "fedrec.deploy.flower.node_process")
+"""What Python starts for a node."""
+
+
+def node_command(
+    config: Path, name: str, own: Mapping[str, Value], link: Link, port: int, key: Path | None, start: tuple[str, ...]
+) -> list[str]:
+    """A whole node, with its configuration written to ``config``."""
+    more: dict[str, Value] = {"port": port, "supernode": supernode_command(link, port, key)}
+    if key is not None:
+        more["key"] = str(key)
+    write_toml(config, {"name": name, **own, **more})
+    return [sys.executable, *start, str(config)]
+
+
+def connection(home: Path, link: Link) -> None:
+    """Tell the ``flwr`` command how the server's own interfaces are reached."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lines = ["[superlink]", f'default = "{NAME}"', "", f"[superlink.{NAME}]", f'address = "{link.address}"']
+    lines.append("insecure = true" if link.ca is None else f'root-certificates = "{link.ca}"')
+    (home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def register(home: Path, public_key: Path, name: str | None = None) -> str:
+    """Admit a node under a name (by default the one in its key's file); returns the name."""
+    key, comment = read_public_key(public_key)
+    name = check_name(name or comment or public_key.stem)
+    admission = Admission(home)
+    known = admission.nodes().get(name) == key
+    admission.admit(name, key)
+    done = _flwr(home, "supernode", "register", str(public_key), NAME)
+    if done.returncode and "already in use" not in done.stderr + done.stdout:
+        if not known:
+            admission.revoke(name)
+        raise StartFailed(f"{public_key} could not be registered: {(done.stderr or done.stdout).strip()}")
+    return name
+
+
+def _flwr(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [program("flwr"), *arguments]
+    return subprocess.run(command, env=environment(home, ""), capture_output=True, text=True, timeout=120)
+
+
+def run_command(home: Path, folder: Path) -> list[str]:
+    """``flwr run`` of a run's folder; ends when the run does."""
+    app = write_bundle(home / "fedrec-run")
+    config = write_toml(home / "run.toml", {"folder": str(folder.resolve())})
+    return [program("flwr"), "run", str(app), NAME, "--stream", "--run-config", str(config)]
+
+
+@dataclass
+class Cluster:
+    """A server and nodes on this machine; with files, over TLS and through the door."""
+
+    home: Path
+    link_port: int
+    files: ServerFiles | None = None
+    start: tuple[str, ...] = NODE
+    """What Python starts for a node."""
+    taker: tuple[str, ...] = TAKER
+    crew: Crew = field(init=False)
+    nodes: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.crew = Crew(self.home)
+
+    @property
+    def link(self) -> Link:
+        """How nodes reach the server."""
+        return Link(f"127.0.0.1:{self.link_port}", None if self.files is None else self.files.ca)
+
+    def start_link(self, database: Path | None = None) -> None:
+        inner = self.link_port if self.files is None else free_ports(1)[0]
+        public = None if self.files is None else ("127.0.0.1", self.link_port)
+        connection(self.home, Link(f"127.0.0.1:{inner}", self.link.ca))
+        self.crew.start("superlink", superlink_command(self.home, inner, self.files, public, database, self.taker))
+        for port in {inner, self.link_port}:
+            self.crew.wait_for_port("superlink", port)
+
+    def start_node(self, name: str, port: int, config: Mapping[str, Value], key: Path | None = None) -> None:
+        path = self.home / f"{name}.toml"
+        self.nodes[name] = node_command(path, name, config, self.link, port, key, self.start)
+        self.restart_node(name)
+
+    def restart_node(self, name: str) -> None:
+        self.crew.start(name, self.nodes[name])
+
+    def start_run(self, folder: Path) -> subprocess.Popen[bytes]:
+        return self.crew.start("run", run_command(self.home, folder))
+
+    def stop(self) -> None:
+        self.crew.stop()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C must not leave processes behind
+            self.stop()
+            return
+        self.stop()

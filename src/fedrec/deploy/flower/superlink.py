@@ -1,0 +1,121 @@
+"""Flower's server behind a door: the public port for admitted nodes, everything else on the loopback alone.
+
+    python -m fedrec.deploy.flower.superlink SETTINGS.json
+
+One process, one application, two listeners. The inner one is bound to 127.0.0.1 and has all of Flower's interfaces,
+for the operator's own commands; the public one stands behind :class:`~fedrec.deploy.flower.door.Door`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrec.deploy.admission import Admission
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the server listens; paths as text, because they are written to a file."""
+
+    port: int
+    """The inner listener's, on 127.0.0.1."""
+    secret: str
+    """File of the secret that task takers sign with."""
+    home: str
+    database: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    public_host: str | None = None
+    public_port: int = 0
+    taker: tuple[str, ...] = ("-m", "fedrec.deploy.flower.server_process")
+    """What Python starts to carry runs out."""
+
+    def write(self, path: Path) -> Path:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        return path
+
+
+class Quiet:
+    """What makes a second listener in one process leave signals to the first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+def main(path: Path) -> None:
+    import uvicorn
+    from flwr.supercore.http_logging import get_uvicorn_log_config
+    from flwr.supercore.logger import console_handler
+    from flwr.superlink.cli.flower_superlink import SuperLinkLifespan, _parse_superlink_lifespan_config
+    from flwr.superlink.main import create_app
+
+    from fedrec.deploy.flower.door import Door
+
+    settings = Settings(**json.loads(path.read_text(encoding="utf-8")))
+    sys.argv = ["flower-superlink", *_arguments(settings)]
+    app = create_app(_parse_superlink_lifespan_config(), SuperLinkLifespan)
+    common: dict[str, Any] = {
+        "log_config": get_uvicorn_log_config(console_handler.level),
+        "ssl_keyfile": settings.key,
+        "ssl_certfile": settings.certificate,
+    }
+    inner = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=settings.port, **common))
+    outer = None
+    if settings.public_host is not None:
+        door = Door(app, Admission(Path(settings.home)).keys)
+
+        class Public(Quiet, uvicorn.Server):
+            pass
+
+        outer = Public(
+            uvicorn.Config(
+                door,
+                host=settings.public_host,
+                port=settings.public_port,
+                lifespan="off",
+                server_header=False,
+                limit_concurrency=2000,
+                timeout_keep_alive=30,
+                **common,
+            )
+        )
+
+    async def both() -> None:
+        second = asyncio.create_task(outer.serve()) if outer is not None else None
+        try:
+            await inner.serve()
+        finally:
+            if outer is not None and second is not None:
+                outer.should_exit = True
+                await second
+
+    taker = subprocess.Popen([sys.executable, *settings.taker, str(path)], stdin=subprocess.DEVNULL)
+    try:
+        asyncio.run(both())
+    finally:
+        taker.terminate()
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """Flower's own command line for this server."""
+    given = ["--host", "127.0.0.1", "--port", str(settings.port), "--disable-runtime-dependency-installation"]
+    given += ["--isolation", "process", "--superexec-auth-secret-file", settings.secret]
+    if settings.certificate is None or settings.key is None or settings.ca is None:
+        given.append("--insecure")
+    else:
+        given += ["--ssl-ca-certfile", settings.ca, "--ssl-certfile", settings.certificate]
+        given += ["--ssl-keyfile", settings.key, "--enable-supernode-auth"]
+    return given if settings.database is None else [*given, "--database", settings.database]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
