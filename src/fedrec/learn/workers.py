@@ -6,7 +6,6 @@ size), any thread may call it, and kernels compile in a fraction of the time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,18 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core.threads import thread_count
+
 PIECES_PER_THREAD = 8
-
-
-def thread_count(threads: int | None = None) -> int:
-    """Threads to use: as asked, else ``FEDREC_THREADS``, else the cores this process may run on."""
-    if threads is None:
-        given = os.environ.get("FEDREC_THREADS", "")
-        threads = int(given) if given.isdigit() and int(given) else None
-    if threads is None:
-        has_affinity = hasattr(os, "sched_getaffinity")
-        threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return max(1, threads)
 
 
 def pieces(cost: NDArray[np.number], count: int) -> list[NDArray[np.int64]]:

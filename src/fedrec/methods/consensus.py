@@ -29,9 +29,9 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import TrainingSettings
+from fedrec.core.threads import thread_count
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.learn.workers import thread_count
 from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
 
 if TYPE_CHECKING:
