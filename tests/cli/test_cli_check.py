@@ -124,6 +124,16 @@ BROKEN = {
             "        bias = private.bias + np.random.default_rng().random(private.bias.shape).astype(np.float32)",
         ),
     ),
+    "its sums depend on the number of threads": (
+        "3",
+        "with five threads",
+        (
+            "        bias = private.bias.copy()",
+            "        from fedrec.core.threads import thread_count\n"
+            "        parts = np.array_split(trained.users.ravel(), thread_count())\n"
+            "        bias = private.bias + sum(part.sum() for part in parts)",
+        ),
+    ),
     "it learns nothing from others": (
         "8",
         "popularity has",

@@ -10,6 +10,7 @@ from fedrec.core.loop import Progress
 from fedrec.core.state import flatten
 
 METRIC_STEP = 1e-9
+LOSS_STEP = 1e-4
 STATE_STEP = 2e-4
 """Arrays of two runs that add floats in another order may differ by this much, relative to numbers above 1."""
 
@@ -32,10 +33,12 @@ class Comparison:
         return LawBroken(self.law, self.method, difference)
 
     def metrics(self, left: Progress, right: Progress, between: str) -> None:
-        """Equal metrics in every round."""
+        """Equal metrics in every round, and losses but for the order in which they were added up."""
         if len(left.records) != len(right.records):
             raise self.broken(f"{len(left.records)} rounds, and {len(right.records)} {between}")
         for one, other in zip(left.records, right.records, strict=True):
+            if not abs(one.loss - other.loss) <= LOSS_STEP * max(1.0, abs(one.loss)):
+                raise self.broken(f"the loss of round {one.round} is {one.loss:.8g}, and {other.loss:.8g} {between}")
             for part in ("valid", "test"):
                 mine, theirs = getattr(one, part) or {}, getattr(other, part) or {}
                 if set(mine) != set(theirs):

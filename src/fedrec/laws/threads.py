@@ -17,6 +17,9 @@ from fedrec.methods.registry import find
 WIDE = {"dim": 64, "epochs": 2, "batch_size": 256}
 """Settings with which a block of `demo` is cut into several chunks, so that threads have something to share."""
 
+ALL = 1000
+"""More clients than there are: one block."""
+
 
 def same_with_any_threads(method: str) -> None:
     """Law 3: one thread or five of the engine give the same bits; torch's own threads only round otherwise."""
@@ -32,7 +35,7 @@ def _with(method: str, threads: int, torch_threads: int) -> tuple[Progress, Any]
     fields: Any = find(method).Settings.model_fields
     settings = {key: value for key, value in WIDE.items() if key in fields}
     with threads_set(threads, torch_threads):
-        sim = simulator(method, world("demo"), settings={**settings, **_narrow(method)})
+        sim = simulator(method, world("demo"), settings={**settings, **_narrow(method)}, block_clients=ALL)
         return run(sim, plan(1)), sim.snapshot()
 
 
