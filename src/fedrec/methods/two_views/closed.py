@@ -1,6 +1,7 @@
 """The fast twin of the plain objectives of Fed3CR and FedRAP: one step of descent with gradients written out.
 
-For dot-product and affine scorers, tested against torch's own gradients of what stands in the papers' files. With ``G = W^T W`` and ``K = C^T V`` (both d x d) the losses of Fed3CR need no enhanced table:
+For dot-product and affine scorers; tested against torch's own gradients of what stands in the papers' files.
+With ``G = W^T W`` and ``K = C^T V`` (both d x d) the losses of Fed3CR need no enhanced table:
 
     rec   s = (W^T u) . c_j + u . v_j + b                                                        (Eq. 11-13)
     L_a   cos(p^E, c^E_j) = c_j^T G p^G / (|p^E| sqrt(c_j^T G c_j)),   |p^E|^2 = p^G^T G p^G     (Eq. 15-16)

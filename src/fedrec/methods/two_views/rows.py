@@ -1,7 +1,7 @@
 """What a mini-batch and the prototypes do to two stacked tables, in two ways.
 
 :class:`CopiedRows` is plain torch and runs on any device: rows are copied, worked on and added back.
-:class:`RowsInPlace` runs on the CPU and reads and writes rows where they lie (:mod:`fedrec.methods.two_views.rows_kernel`).
+:class:`RowsInPlace` runs on the CPU and reads and writes rows where they lie (``rows_kernel.py``).
 """
 
 from __future__ import annotations
