@@ -15,7 +15,7 @@ from fedrec.data.ragged import Int64, offsets
 
 
 def largest_first(counts: Int64) -> Int64:
-    """Clients that have samples, those with most first."""
+    """Clients that have samples (or steps), those with most first."""
     falling = np.argsort(-counts, kind="stable").astype(np.int64)
     return falling[: int((counts > 0).sum())]
 
@@ -50,8 +50,9 @@ class Step:
         """The same with tensors."""
         import torch
 
-        names = ("epoch", "begin", "first", "length")
-        return replace(self, **{name: torch.from_numpy(getattr(self, name)).to(device) for name in names})
+        parts = (self.epoch, self.begin, self.first, self.length)
+        epoch, begin, first, length = (torch.from_numpy(part).to(device) for part in parts)
+        return replace(self, epoch=epoch, begin=begin, first=first, length=length)
 
     def grid(self, padding: int) -> tuple[Any, Any]:
         """Which places of ``[active, width]`` hold a sample, and which sample; ``padding`` in the others (tensors)."""

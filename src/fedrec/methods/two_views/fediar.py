@@ -74,15 +74,17 @@ def sample_view(z: Tensor, cluster: NDArray[np.int64], gamma: float, density: bo
 def client_loss(
     u: Tensor, theta: Tensor, bias: Tensor, local: Tensor, common: Tensor, psi: Mapping[str, Tensor], label: Tensor
 ) -> Tensor:
-    """L_REC of some items of one client: rows of Z_k and Z_g ``[items, d]``, labels ``[items]``, Theta = (theta, bias)."""
+    """L_REC of some items of one client with Theta = (theta, bias): rows of Z_k and Z_g ``[items, d]``, labels."""
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     inner = (u @ psi["hyper_weight_0"] + psi["hyper_bias_0"]).relu()
     phi = inner @ psi["hyper_weight_1"] + psi["hyper_bias_1"]  # Eq. 21
     wide, hidden = 2 * len(u), (len(phi) - 1) // (2 * len(u) + 2)
-    first, first_bias, second, second_bias = phi.split([wide * hidden, hidden, hidden, 1])
-    share = ((torch.cat([local, common], 1) @ first.view(wide, hidden) + first_bias).relu() @ second + second_bias).sigmoid()  # Eq. 19
+    first, first_bias, second, second_bias = torch.split(phi, [wide * hidden, hidden, hidden, 1])
+    share = (
+        (torch.cat([local, common], 1) @ first.view(wide, hidden) + first_bias).relu() @ second + second_bias
+    ).sigmoid()  # Eq. 19
     fused = share[:, None] * local + (1 - share)[:, None] * common  # Eq. 18
     return binary_cross_entropy_with_logits(fused @ theta + bias, label, reduction="sum")  # Eq. 20
 
