@@ -63,6 +63,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
         RUN,
         settings.seed,
         upcoming(plan, roster),
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     found, wanted = records_of(runtime, plan, progress), in_process(settings)

@@ -8,6 +8,10 @@ in-process runtime judges, trains and folds.
 The server holds no private state. It remembers for each node the last round it took (``taken``); every
 message names it, and the node starts from its own state of that round. So an answer that came too late, or
 was never taken because the server died, leaves no trace: that round has not happened on that node.
+
+Whatever a node sends, it can only lose its own part in the round: its answer is decoded, inspected and folded inside
+one guard, and one that cannot be taken, or that leaves a state nobody could work with, is left out and named. The
+state before is kept until the next one is known to be good.
 """
 
 from __future__ import annotations
@@ -28,10 +32,13 @@ from fedrec.core.loop import Cost, Judged
 from fedrec.core.messages import Axis, Rows, fields_of
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.data.ragged import Int64, offsets
+from fedrec.deploy.envelope import one_line
+from fedrec.deploy.folding import Fold
 from fedrec.deploy.inspection import Misfit, Template
 from fedrec.deploy.letters import Answer, Ask, Fault
 from fedrec.deploy.roster import Place, Roster
 from fedrec.deploy.rules import Rules
+from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.compressed import FORMS
@@ -42,8 +49,18 @@ Upcoming = Callable[[int], Int64 | None]
 """Who answers in a round, or None where there is no such round."""
 
 
+MOST_LOSS = 1e9
+"""Of one client; a larger one is no loss."""
+TRIALS = 8
+"""Clients of different nodes in whose place a new state is tried."""
+
+
 class TooFewNodes(RuntimeError):
     """A round that too few nodes answered, however often it was tried. The run can be resumed."""
+
+
+class Refused(Exception):
+    """A node said itself that it has no answer."""
 
 
 class Exchange(Protocol):
@@ -65,6 +82,7 @@ class Part:
 
     clients: Int64
     upload: Any
+    """None once it is folded."""
     size: int
 
 
@@ -75,6 +93,10 @@ class Taken:
     answer: Answer
     parts: tuple[Part, ...]
 
+    def folded(self) -> Taken:
+        """The same without the uploads themselves, which take memory."""
+        return Taken(replace(self.answer, uploads=()), tuple(replace(part, upload=None) for part in self.parts))
+
 
 @dataclass(frozen=True)
 class Exchanged:
@@ -84,6 +106,9 @@ class Exchanged:
     taken: dict[str, Taken]
     missing: tuple[str, ...]
     seconds: float
+    state: Any = None
+    """The server's next state, where the nodes trained."""
+    aggregate_seconds: float = 0.0
 
     def judged(self) -> Judged:
         valid, test = MetricSums(), MetricSums()
@@ -105,6 +130,7 @@ class Federation:
         run: str,
         seed: int,
         upcoming: Upcoming,
+        metrics: MetricSet,
         selected: Callable[[], int] = lambda: 0,
     ) -> None:
         self.method, self.world, self.roster, self.exchange, self.rules = method, world, roster, exchange, rules
@@ -115,6 +141,9 @@ class Federation:
         self.taken: dict[str, int] = {place.name: 0 for place in roster.places}
         self.template = Template.of(method, self.server, world, seed)
         self.exposure = self.template.exposure
+        self.metrics = metrics.names
+        self.evaluated: dict[str, tuple[int, int]] = {}
+        """Users of each node that have something to be evaluated on; the same in every round."""
         self._ahead: tuple[int, Exchanged] | None = None
 
     def client_keys(self) -> keyed.U64:
@@ -127,8 +156,7 @@ class Federation:
             found = (number, self._exchange(answering, train=number, local=judge))
         done = found[1]
         download = self._download_bytes(chosen) / max(1, len(chosen))
-        began = time.perf_counter()
-        self.server = self.method.aggregate(self.server, self._replies(done), Keys(self.seed, number))
+        self.server = done.state
         for name in done.taken:
             self.taken[name] = number
         parts = [part for taken in done.taken.values() for part in taken.parts]
@@ -141,7 +169,7 @@ class Federation:
             upload=sum(part.size for part in parts) / max(1, clients),
             download=download,
             train_seconds=done.seconds,
-            aggregate_seconds=time.perf_counter() - began,
+            aggregate_seconds=done.aggregate_seconds,
             missing=missing + done.missing,
         )
         return cost, done.judged() if judge else None
@@ -164,15 +192,15 @@ class Federation:
         self.taken = {place.name: int(state["taken"].get(place.name, 0)) for place in self.roster.places}
         self._ahead = None
 
-    def _replies(self, done: Exchanged) -> Iterator[Reply[Any]]:
+    def _replies(self, taken: Mapping[str, Taken]) -> Iterator[Reply[Any]]:
         for place in self.roster.places:  # always in the roster's order, whoever was first
-            taken = done.taken.get(place.name)
-            for part in taken.parts if taken else ():
+            found = taken.get(place.name)
+            for part in found.parts if found else ():
                 yield Reply(part.clients, part.upload)
 
     def _exchange(self, answering: Int64, judge: int = 0, train: int = 0, local: bool = False) -> Exchanged:
-        """Ask every node that has something to do, until enough of them have answered well."""
-        began = time.perf_counter()
+        """Ask every node that has something to do, until enough of them have answered well; fold what they sent."""
+        began, folding = time.perf_counter(), 0.0
         whole = bool(judge) or local
         asks: dict[str, Ask] = {}
         for place in self.roster.places:
@@ -181,38 +209,76 @@ class Federation:
                 asks[place.name] = self._ask(place, here, judge, train, local, whole)
         taken: dict[str, Taken] = {}
         faults: dict[str, str] = {}
+        state: Any = None
         for attempt in range(1, self.rules.attempts + 1):
             open_asks = {name: ask for name, ask in asks.items() if name not in taken}
             found, faults = self._attempt(open_asks)
             taken |= found
-            if not asks or len(taken) >= self.rules.least * len(asks):
+            if train and self._enough(taken, asks):
+                before = time.perf_counter()
+                state, culprits = self._folded(taken, train, len(asks))
+                folding += time.perf_counter() - before
+                taken = {name: one for name, one in taken.items() if name not in culprits}
+                faults |= culprits
+            if self._enough(taken, asks):
                 break
             said = "; ".join(f"{name}: {reason}" for name, reason in sorted(faults.items()))
             log.warning("round %s, attempt %d: too few nodes (%s)", train or judge, attempt, said)
             if attempt == self.rules.attempts:
                 raise TooFewNodes(f"only {len(taken)} of {len(asks)} nodes answered (least={self.rules.least}): {said}")
             self._await([name for name in asks if name not in taken])
+        for name, one in taken.items():
+            if whole:
+                self.evaluated.setdefault(name, (one.answer.valid.count, one.answer.test.count))
         missing = tuple(f"{name}: {reason}" for name, reason in sorted(faults.items()))
         for line in missing:
             log.warning("round %s: left out %s", train or judge, line)
-        return Exchanged(answering, taken, missing, time.perf_counter() - began)
+        seconds = time.perf_counter() - began - folding
+        return Exchanged(answering, {n: one.folded() for n, one in taken.items()}, missing, seconds, state, folding)
+
+    def _enough(self, taken: Mapping[str, Any], asks: Mapping[str, Any]) -> bool:
+        return not asks or len(taken) >= self.rules.least * len(asks)
 
     def _attempt(self, asks: dict[str, Ask]) -> tuple[dict[str, Taken], dict[str, str]]:
         online = self.exchange.online()
         faults = {name: self.exchange.absence(name) for name in asks if name not in online}
         answers = self.exchange.send({name: ask for name, ask in asks.items() if name in online}, self.rules.deadline)
         taken: dict[str, Taken] = {}
-        for name, answer in answers.items():
-            if isinstance(answer, Fault):
-                faults[name] = answer.reason
+        for name, ask in asks.items():
+            answer = answers.get(name)
+            if answer is None:
+                faults.setdefault(name, "no answer")
                 continue
             try:
-                taken[name] = self._checked(name, asks[name], answer)
+                if isinstance(answer, Fault):
+                    raise Refused(answer.reason)
+                taken[name] = self._checked(name, ask, answer)
+            except Refused as problem:
+                faults[name] = one_line(problem)
             except (Misfit, wire.WireError) as problem:
-                faults[name] = f"not taken: {problem}"
+                faults[name] = f"not taken: {one_line(problem)}"
             except Exception as problem:  # whatever a broken answer does, the round goes on
-                faults[name] = f"not taken: {type(problem).__name__}: {problem}"
+                faults[name] = f"not taken: {type(problem).__name__}: {one_line(problem)}"
         return taken, faults
+
+    def _folded(self, taken: Mapping[str, Taken], number: int, asked: int) -> tuple[Any, dict[str, str]]:
+        """The next state of the server, and whose uploads are not in it because it would not be one."""
+        fold = Fold(self.method, self.server, Keys(self.seed, number), self._replies, self._works)
+        state, culprits = fold.without_culprits(taken)
+        if culprits and len(taken) - len(culprits) < self.rules.least * asked:
+            fold = replace(fold, tried=None)  # a trial alone does not end a run: what is finite is taken
+            state, culprits = fold.without_culprits(taken)
+        return state, culprits
+
+    def _works(self, state: Any) -> bool:
+        """Whether clients could work with a new state, tried in the place of some nodes' first clients.
+
+        Where a trial fails with the present state as well, it says nothing about the new one.
+        """
+        clients = np.array([place.first for place in self.roster.places[:TRIALS]], np.int64)
+        return self.template.works(self.method, state, clients) or not self.template.works(
+            self.method, self.server, clients
+        )
 
     def _await(self, names: list[str]) -> None:
         """Give nodes time to come back."""
@@ -239,29 +305,36 @@ class Federation:
 
     def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
         """Decode a node's uploads; anything that is not what the method sends raises."""
-        if ask.judge or ask.local:
-            self._check_sums(answer)
-        if not np.isfinite(answer.loss):
-            raise Misfit("the loss is not finite")
-        if not ask.train:
-            return Taken(answer, ())
         place = self.roster.find(name)
-        if place is None or sum(answer.counts) != len(ask.positions) or len(answer.counts) != len(answer.uploads):
-            raise Misfit(f"uploads of {sum(answer.counts)} clients, not {len(ask.positions)}")
+        if place is None:
+            raise Misfit("not one of this run's nodes")
+        self._check_sums(place, ask, answer)
+        trained = len(ask.positions) if ask.train else 0
+        if not abs(answer.loss) <= MOST_LOSS * trained:
+            raise Misfit(f"a loss of {answer.loss:.6g} over {trained} clients")
+        if sum(answer.counts) != trained or len(answer.counts) != len(answer.uploads) or 0 in answer.counts:
+            raise Misfit(f"uploads of {sum(answer.counts)} clients, not {trained}")
         parts: list[Part] = []
         bounds = offsets(np.array(answer.counts, np.int64))
         for data, first, last in zip(answer.uploads, bounds[:-1], bounds[1:], strict=True):
             positions = ask.positions[first:last]
             sent = wire.decode(self.method.Upload, data, FORMS)
-            upload = self.chain.restore(sent)
+            self.template.check_folded(sent, place.users[positions])
+            with np.errstate(all="ignore"):  # what overflows is refused below
+                upload = self.chain.restore(sent)
             self.template.check(upload, place.users[positions])
             parts.append(Part(place.first + positions, upload, wire.payload(sent, self.form)))
         return Taken(answer, tuple(parts))
 
-    def _check_sums(self, answer: Answer) -> None:
-        for sums in (answer.valid, answer.test):
-            if not 0 <= sums.count <= self.world.n_users or not all(map(np.isfinite, sums.sums.values())):
-                raise Misfit("metric sums that cannot be")
+    def _check_sums(self, place: Place, ask: Ask, answer: Answer) -> None:
+        asked = bool(ask.judge) or ask.local
+        known = self.evaluated.get(place.name)
+        for part, sums in enumerate((answer.valid, answer.test)):
+            fault = sums.fault(self.metrics, int(place.users.sum()) if asked else 0)
+            if fault is None and asked and known is not None and sums.count != known[part]:
+                fault = f"metric sums of {sums.count} users, and of {known[part]} before"
+            if fault is not None:
+                raise Misfit(fault)
 
     def _download_bytes(self, clients: Int64) -> int:
         """Every client receives the shared fields and its own personal ones."""

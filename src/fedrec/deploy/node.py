@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -12,11 +11,17 @@ from typing import Any
 import numpy as np
 
 from fedrec.core import wire
+from fedrec.core.block import World
 from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
+from fedrec.core.misfit import require
+from fedrec.core.settings import build
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
+from fedrec.deploy.consent import accepted, refuse_too_large
+from fedrec.deploy.inspection import Received
 from fedrec.deploy.letters import Answer, Ask, Hello, Meet, Settle
+from fedrec.deploy.plain_values import parse
 from fedrec.deploy.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.store import NodeStore
 from fedrec.evaluation.judging import judge
@@ -28,6 +33,12 @@ from fedrec.runs.settings import RunSettings
 log = logging.getLogger("fedrec.deploy")
 
 MIB = 1 << 20
+
+
+def method_of(settings: RunSettings) -> Any:
+    """The run's method with its settings."""
+    kind: Any = find_method(settings.method)
+    return kind(build(kind.Settings, settings.settings, settings.method), settings.device)
 
 
 class UnknownRun(Exception):
@@ -43,12 +54,13 @@ class Node:
 
     def meet(self, word: Meet) -> Hello:
         """Prepare the node's data for a run, and say who is here."""
+        job = {"settings": parse(word.settings), "catalogue": list(word.catalogue)}
+        settings = accepted(self.options, job["settings"])
         self.store.create()
         with self.store.locked():
-            job = {"settings": json.loads(word.settings), "catalogue": list(word.catalogue)}
             if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
-                settings = RunSettings(**job["settings"])
                 share, names = prepare(self.options, settings, word.catalogue)
+                refuse_too_large(self.options, method_of(settings), share.world)
                 self.store.prune(set(), set())
                 self.store.write_json("job.json", job)
                 self.store.write_json("names.json", asdict(names))
@@ -64,6 +76,7 @@ class Node:
         if not self.store.has("share.safetensors"):
             raise UnknownRun("this node has not met this run, or has lost its files")
         with self.store.locked():
+            self._refuse_impossible(ask)
             digest = ask.digest()
             given = self.store.answer(digest)
             if given is not None:
@@ -78,21 +91,28 @@ class Node:
 
     def settle(self, word: Settle) -> None:
         """The run is over: remember the selected round, for recommendations."""
+        if not self.store.has("share.safetensors"):
+            raise UnknownRun("this node has not met this run, or has lost its files")
         with self.store.locked():
             self.store.write_json("selected.json", {"round": word.selected})
 
     @cached_property
     def settings(self) -> RunSettings:
-        return RunSettings(**self.store.read_json("job.json")["settings"])
+        return accepted(self.options, self.store.read_json("job.json")["settings"])
 
     @cached_property
     def method(self) -> Any:
-        kind = find_method(self.settings.method)
-        return kind(kind.Settings(**self.settings.settings), self.settings.device)
+        return method_of(self.settings)
+
+    @cached_property
+    def download(self) -> Received:
+        """What this run's downloads look like."""
+        world = self.share.world
+        return Received.of(self.method, World(world.name, world.n_items, 1, 1), self.settings.seed)
 
     @cached_property
     def share(self) -> Share:
-        return self.store.read("share.safetensors")[0]
+        return self.store.read("share.safetensors", Share)[0]
 
     @property
     def names(self) -> Names:
@@ -100,13 +120,15 @@ class Node:
 
     def private(self, name: str) -> Any:
         """Private state out of one of the node's files."""
-        return self.store.read(name, (type(self.method).__module__,))[0]
+        return self.store.read(name, self.method.Private)[0]
 
     def _work(self, ask: Ask) -> Answer:
         share = self.share
         block = replace(share.block, clients=ask.first + np.arange(share.block.n_clients))
         form = wire.Form.of(self.method.settings)
         download = wire.decode(self.method.Download, ask.download)
+        users = np.diff(block.user_start)
+        self.download.check(download, users if ask.whole else users[ask.positions])
         private = self._base(ask, block)
         size = max(1, self.settings.memory_mb * MIB // max(1, self.method.client_bytes(ask.world)))
         tally = Tally(share, self)
@@ -148,6 +170,24 @@ class Node:
             self._keep_judged(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
             answer = tally.answer()
         return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
+
+    def _refuse_impossible(self, ask: Ask) -> None:
+        """A message that no server of this run would send; it is the server's word against the node's own files."""
+        here, world, last = self.share.block, ask.world, self.settings.rounds
+        fits = (
+            world.n_items == here.n_items
+            and ask.first + here.n_clients <= world.n_clients
+            and here.n_users <= world.n_users
+        )
+        require(fits, "the world is not this run's")
+        rounds = (ask.base, ask.selected, ask.judge, ask.train)
+        require(max(rounds) <= last and (ask.base < ask.train or not ask.train), f"rounds {rounds} of {last}")
+        require(ask.whole or not (ask.judge or ask.local), "a download for some clients, where all are evaluated")
+        order = ask.positions
+        # compared, not subtracted: differences of absurd numbers wrap around
+        rises = bool((order[1:] > order[:-1]).all())
+        inside = not len(order) or (rises and order[0] >= 0 and order[-1] < here.n_clients)
+        require(inside, "positions that are not this node's clients, or not in order")
 
     def _base(self, ask: Ask, block: Any) -> Any:
         """Private state that the server counts on: of the last round it took, or fresh."""

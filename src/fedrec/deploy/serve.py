@@ -15,6 +15,7 @@ from typing import Any
 
 from fedrec.core.loop import Plan, Progress, Record, run_rounds
 from fedrec.core.settings import build
+from fedrec.core.state import expect
 from fedrec.data.ragged import Int64
 from fedrec.deploy.federation import Federation
 from fedrec.deploy.job import Job, write_served
@@ -71,7 +72,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     kind = find_method(settings.method)
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
-    progress = folder.restore((kind.__module__,))
+    progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
     runtime = Federation(
         method,
@@ -82,8 +83,10 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         job.run,
         settings.seed,
         upcoming(plan, roster),
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
+    progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
     prepared = time.perf_counter() - began
     write_served(path, done=False, state="running")
 

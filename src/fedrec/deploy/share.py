@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
-from fedrec.core.block import Block
+from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.judging import Held
@@ -24,6 +24,10 @@ from fedrec.runs.settings import RunSettings
 if TYPE_CHECKING:
     from fedrec.data.interactions import Interactions
     from fedrec.evaluation.task import Task
+
+
+HOSTED = ("demo", "planted")
+"""Synthetic worlds of which a share is hosted without further ado; they are small."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,19 @@ class NodeOptions:
     """Where its private files lie."""
     data: str | None = None
     """Its own data file; None where it hosts a share of the run's named data set."""
+    hosted: str | None = None
+    """The data of which it hosts a share; where it is not said, the run may name a known data set, and no file."""
     part: int = 0
     parts: int = 1
     data_dir: Path | None = None
+    device: str = "cpu"
+    """``cuda`` where runs that ask for it may have it."""
+    memory_mb: int = 1024
+    """Working memory that blocks of clients are sized for, at most."""
+    private_mb: int = 8192
+    """Memory for private state, at most; beyond it, private state lies in the node's folder."""
+    most_mb: int = 65_536
+    """A run of which one client needs more is refused."""
     repeatable: bool = False
     """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
     key: Path | None = None
@@ -54,6 +68,11 @@ class Share:
     wanted: NDArray[np.bool_]  # [users] whether a user is judged
     owned: Ragged
     """All items each user has, held-out ones included: never recommended."""
+
+    @property
+    def world(self) -> World:
+        """The world as far as this node sees it."""
+        return World("", self.block.n_items, self.block.n_users, self.block.n_clients)
 
 
 @dataclass(frozen=True)
@@ -75,10 +94,12 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
     protocol = find_protocol(settings.protocol)
     own = options.data is not None
     data = load(
-        options.data or settings.data,
+        options.data or options.hosted or _named(settings.data),
         options.data_dir,
         min_interactions=settings.min_interactions,
         paper=protocol.paper,
+        columns=None if own else settings.columns,
+        min_rating=settings.min_rating,
     )
     if own:
         refuse_global(settings)
@@ -102,6 +123,17 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
     )
     titles = None if data.titles is None else [str(title) for title in data.titles]
     return share, Names([str(u) for u in data.user_ids[users]], [str(i) for i in data.item_ids], titles)
+
+
+def _named(data: str) -> str:
+    """A data set that a server may name: a known one, not a file on the node's machine."""
+    from fedrec.data.sources import SOURCES
+
+    if data not in SOURCES and data not in HOSTED:
+        raise BadInput(
+            f"a run may not name {data[:80]!r} as the data of this node; it takes data sets it knows by name"
+        )
+    return data
 
 
 def refuse_global(settings: RunSettings) -> None:

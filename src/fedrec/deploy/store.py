@@ -6,11 +6,12 @@
     state-R.safetensors    private state after round R: the last round the server took, the one before, the newest
     answer.safetensors     the last answer: a repeated message is answered with it, not worked on twice
     judged-R.safetensors   private state when round R was judged, and
-    judged-R.download      the download it was judged with: together the model of round R
+    judged-R.download.safetensors   the download it was judged with: together the model of round R
     judged-R.users         test metrics of every user at round R; stays here
     selected.json          which round the run selected
 
-Private state is written before an answer is sent, so what the server takes is never lost here.
+Private state is written before an answer is sent, so what the server takes is never lost here. Each file carries its
+own checksum (:mod:`fedrec.runs.sealed`, :mod:`fedrec.runs.state_file`) and can be read by the node's user alone.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.state import flatten, unflatten
+from fedrec.core.state import expect
 from fedrec.deploy.letters import Answer
 from fedrec.evaluation.sums import MetricSums
-from fedrec.runs.atomic import clear_leftovers, replace_file, write_text
+from fedrec.runs.atomic import clear_leftovers, private_folder, private_opener, write_text
+from fedrec.runs.sealed import read_sealed_json, sealed_json, warn_unsealed
+from fedrec.runs.state_file import load_state, save_state
 
 
 class NodeStore:
@@ -41,12 +44,13 @@ class NodeStore:
         self.path = folder / run
 
     def create(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.path.parent, mark="flower")
+        private_folder(self.path, mark="job.json")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time, even where an old one outlived its SuperNode for a moment."""
-        with open(self.path / ".lock", "w") as handle:
+        with open(self.path / ".lock", "w", opener=private_opener) as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             clear_leftovers(self.path)
             yield
@@ -54,36 +58,30 @@ class NodeStore:
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
 
-    def write_json(self, name: str, value: Any) -> None:
-        write_text(self.path / name, json.dumps(value))
+    def write_json(self, name: str, value: dict[str, Any]) -> None:
+        write_text(self.path / name, sealed_json(value), private=True)
 
-    def read_json(self, name: str) -> Any:
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
+    def read_json(self, name: str) -> dict[str, Any]:
+        return read_sealed_json(self.path / name)
 
     def write(self, name: str, value: Any, **about: str) -> None:
         """Nested arrays as one safetensors file."""
-        from safetensors.numpy import save_file
+        save_state(self.path / name, value, about, private=True)
 
-        arrays, structure = flatten(value)
-        metadata = {"structure": structure, **about}
-        replace_file(self.path / name, lambda temporary: save_file(arrays, temporary, metadata=metadata))
-
-    def read(self, name: str, modules: tuple[str, ...] = ()) -> tuple[Any, dict[str, str]]:
-        from safetensors import safe_open
-
-        with safe_open(self.path / name, framework="numpy") as file:
-            metadata = file.metadata()
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        return unflatten(arrays, metadata["structure"], modules), metadata
+    def read(self, name: str, kind: Any = Any) -> tuple[Any, dict[str, Any]]:
+        """A value of this type, if its file is whole, and what was said about it."""
+        return load_state(self.path / name, expect(kind))
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        def write(temporary: Path) -> None:
-            temporary.write_bytes(data)
-
-        replace_file(self.path / name, write)
+        """Bytes as an array, in a file that carries a checksum."""
+        self.write(f"{name}.safetensors", {"bytes": np.frombuffer(data, np.uint8)})
 
     def read_bytes(self, name: str) -> bytes:
-        return (self.path / name).read_bytes()
+        if not self.has(f"{name}.safetensors"):  # 0.1.0 wrote them bare
+            warn_unsealed(self.path)
+            return (self.path / name).read_bytes()
+        found: bytes = self.read(f"{name}.safetensors", dict[str, np.ndarray])[0]["bytes"].tobytes()
+        return found
 
     def link(self, existing: str, name: str) -> None:
         """A second name for a file that is never changed in place."""
@@ -106,8 +104,8 @@ class NodeStore:
         """The answer to exactly this message, where it was already given."""
         if not self.has("answer.safetensors"):
             return None
-        found, about = self.read("answer.safetensors")
-        if about["digest"] != digest:
+        found, about = self.read("answer.safetensors", dict[str, Any])
+        if about.get("digest") != digest:
             return None
         plain = json.loads(found["plain"])
         return Answer(

@@ -7,10 +7,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from fedrec.core.block import World
 from fedrec.core.method import Keys
 from fedrec.deploy.envelope import (
     Plain,
+    kind_of,
     pack_answer,
     pack_fault,
     pack_hello,
@@ -21,6 +21,7 @@ from fedrec.deploy.inspection import Template
 from fedrec.deploy.letters import Fault, Meet
 from fedrec.deploy.node import Node
 from fedrec.deploy.share import NodeOptions
+from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -28,13 +29,17 @@ log = logging.getLogger("fedrec.deploy")
 def options_of(config: dict[str, Any]) -> NodeOptions:
     """The node's options out of its configuration file."""
     directory, data, key = config.get("data-dir"), config.get("data"), config.get("key")
+    hosted = config.get("hosted")
     return NodeOptions(
         name=str(config["name"]),
         folder=Path(str(config["folder"])),
         data=str(data) if data else None,
+        hosted=str(hosted) if hosted else None,
         part=int(config.get("part", 0)),
         parts=int(config.get("parts", 1)),
         data_dir=Path(str(directory)) if directory else None,
+        device=str(config.get("device", NodeOptions.device)),
+        memory_mb=int(config.get("memory-mb", NodeOptions.memory_mb)),
         repeatable=bool(config.get("repeatable", False)),
         key=Path(str(key)) if key else None,
     )
@@ -53,20 +58,24 @@ class Worker:
             return self._handle(plain)
         except Exception as problem:
             folder = self.options.folder
-            folder.mkdir(parents=True, exist_ok=True)
-            with open(folder / "errors.log", "a", encoding="utf-8") as handle:
+            private_folder(folder)
+            with open(folder / "errors.log", "a", encoding="utf-8", opener=private_opener) as handle:
                 handle.write(traceback.format_exc() + "\n")
             return pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
 
     def _handle(self, plain: Plain) -> Plain:
-        if plain[0]["kind"] == "ask":
+        if kind_of(plain) == "ask":
             ask = unpack_ask(plain)
-            node = self.nodes.setdefault(ask.run, Node(self.options, ask.run))
-            return pack_answer(node.answer(ask))
+            node = self.nodes.get(ask.run) or Node(self.options, ask.run)
+            answer = pack_answer(node.answer(ask))
+            self.nodes[ask.run] = node  # only now: runs that were never met are not remembered
+            return answer
         word = unpack_word(plain)
-        node = self.nodes[word.run] = Node(self.options, word.run)
+        node = Node(self.options, word.run)
         if isinstance(word, Meet):
-            return pack_hello(node.meet(word))
+            hello = pack_hello(node.meet(word))
+            self.nodes[word.run] = node
+            return hello
         node.settle(word)
         return {"kind": "settled"}, {}
 
@@ -74,8 +83,7 @@ class Worker:
         """Load and compile what the first round will need, while nobody waits."""
         try:
             for node in list(self.nodes.values()):
-                block = node.share.block
-                world = World("", block.n_items, block.n_users, block.n_clients)
+                world = node.share.world
                 server = node.method.start_server(world, Keys(0, 0))
                 Template.of(node.method, server, world, 0)
         except Exception:

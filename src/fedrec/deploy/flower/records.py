@@ -21,5 +21,11 @@ def to_records(plain: Plain) -> RecordDict:
 
 
 def from_records(content: RecordDict) -> Plain:
-    head = json.loads(str(content.config_records["head"]["json"]))
-    return head, {name: array.data for name, array in content.array_records["blocks"].items()}
+    """Head and blocks; whatever is not a letter raises :class:`~fedrec.deploy.plain_values.BadLetter`."""
+    from fedrec.deploy.plain_values import BadLetter, parse
+
+    try:
+        head, blocks = content.config_records["head"]["json"], content.array_records["blocks"]
+    except (KeyError, TypeError, AttributeError):
+        raise BadLetter("the message has no head or no blocks") from None
+    return parse(head), {name: array.data for name, array in blocks.items()}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.core.settings import TrainingSettings
+from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 
 
 class TwoViewSettings(TrainingSettings):
@@ -57,6 +57,11 @@ class TwoViewSettings(TrainingSettings):
         "orthogonal", description="L_o, or the alternatives of Figure 4b (L_2, L_m)"
     )
     private_budget_mb: int = Field(
-        4096, ge=0, description="memory for private tables; beyond it they live on disk (memory-mapped)"
+        4096,
+        ge=0,
+        description="memory for private tables; beyond it they live on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
     )
-    private_dir: str | None = Field(None, description="where that is [the system's temporary folder]")
+    private_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.backbones.tables import ItemTable
+from fedrec.core import wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Keys, Reply
@@ -70,8 +71,7 @@ def mean_of_clients(server: ItemServer, replies: Iterator[Reply[ItemUpload]]) ->
     networks = {name: np.zeros(array.shape, np.float64) for name, array in server.networks.items()}
     count = 0
     for reply in replies:
-        changes = reply.upload.rows
-        add_clients(items, changes.values.reshape(changes.n_clients, *items.shape))
+        add_clients(items, wire.whole_tables(reply.upload.rows))
         for name, change in reply.upload.networks.items():
             add_clients(networks[name], change)
         count += len(reply.clients)
