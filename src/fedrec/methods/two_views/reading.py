@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.backbones.base import Backbone
+from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
 from fedrec.methods.two_views.generator import MATRIX, generate
-from fedrec.methods.two_views.tables import add_products, enlarged, prototypes, table_of
+from fedrec.methods.two_views.tables import add_products, enlarged, prototypes
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Transfer
@@ -50,7 +51,7 @@ class Reader:
         import torch
 
         views = [
-            prototypes(self.block, model.items, None if model.changes is None else table_of(model.changes)),
+            prototypes(self.block, model.items, None if model.changes is None else wire.whole_tables(model.changes)),
             prototypes(self.block, None, self.private.tables),
         ]
         inputs = torch.from_numpy(np.concatenate(views, 1)[:, None])
@@ -70,7 +71,7 @@ class Reader:
     def views(self, client: int) -> tuple[Float32, Float32]:
         """One client's enhanced consensus C^E (Eq. 11) and personal table V, ``[n_items, d]`` each."""
         changes = self.model.changes
-        consensus = self.model.items if changes is None else self.model.items + table_of(changes)[client]
+        consensus = self.model.items if changes is None else self.model.items + wire.whole_tables(changes)[client]
         personal = self.private.tables[client]
         if self.matrices is not None:
             turn = self.matrices[client].T

@@ -33,19 +33,6 @@ def fresh_table(world: World, keys: Keys, chosen: Any, purpose: str, scale: floa
     return fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start)
 
 
-def whole_tables(tables: Float32) -> Rows:
-    """Whole tables ``[clients, n_items, d]`` as changed rows; a view."""
-    clients, n_items, dim = tables.shape
-    start = np.arange(clients + 1, dtype=np.int64) * n_items
-    ids = np.tile(np.arange(n_items, dtype=np.int32), clients)
-    return Rows(start, ids, tables.reshape(-1, dim), n_items)
-
-
-def table_of(rows: Rows) -> Float32:
-    """The way back from :func:`whole_tables`; a view."""
-    return rows.values.reshape(rows.n_clients, rows.n_items, -1)
-
-
 def prototypes(block: Block, common: Float32 | None, tables: Float32 | None) -> Float32:
     """Mean vectors of the interacted items of each client ``[clients, d]`` (Eq. 10).
 
@@ -91,7 +78,7 @@ def enlarged(items: Float32, changes: Rows | None, users: Float32, owners: Int64
     if len(changes.ids) != changes.n_clients * changes.n_items:
         return ItemTable(items, changes).scores(users, owners)
     scores = np.asarray(users @ items.T)
-    add_products(scores, table_of(changes), users, owners)
+    add_products(scores, wire.whole_tables(changes), users, owners)
     return scores
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedrec import keyed
 from fedrec.backbones import find as find_backbone
-from fedrec.core import disk_array, messages
+from fedrec.core import disk_array, messages, wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.method import Keys, Method, Update
@@ -24,7 +24,7 @@ from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Objective
-from fedrec.methods.two_views.tables import fresh_table, whole_tables
+from fedrec.methods.two_views.tables import fresh_table
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
@@ -135,7 +135,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         )  # fmt: skip
         networks = dict(trained.networks)
         bias = private.bias + networks.pop("bias") if affine else private.bias
-        rows = whole_tables(trained.shared)
+        rows = wire.rows_of_tables(trained.shared)
         local = LocalViews(download.items, rows, download.networks, networks)
         kept = TwoViewPrivate(trained.users, bias, private.tables)
         return Update(kept, ItemUpload(rows, networks), trained.loss, local)
