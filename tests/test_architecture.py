@@ -79,7 +79,7 @@ def test_the_torch_path_needs_no_numba():
         "import sys\n"
         "for name in ('numba', 'pandas', 'sklearn', 'pydantic', 'typer', 'rich', 'flwr', 'matplotlib'):\n"
         "    sys.modules[name] = None\n"
-        "import fedrec.learn.batched, fedrec.learn.train, fedrec.learn.samples\n"
+        "import fedrec.learn.torch.batched, fedrec.learn.train, fedrec.learn.samples\n"
         "import fedrec.backbones.mf, fedrec.backbones.ncf"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

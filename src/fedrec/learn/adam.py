@@ -2,7 +2,7 @@
 steps without a gradient.
 
 Every other Adam takes its constants from here: torch's fused kernel and the rows of a mini-batch
-(:mod:`fedrec.learn.optimisers`), and the compiled kernels (:mod:`fedrec.learn.vectors`).
+(:mod:`fedrec.learn.torch.optimisers`), and the compiled kernels (:mod:`fedrec.learn.kernel.vectors`).
 
 Dense Adam moves a row at every step after its first gradient, also at steps where the row is in no
 mini-batch. With ``m`` and ``s = sqrt(v)`` taken right after step ``t``, the steps ``t + 1 .. t2``

@@ -13,8 +13,8 @@ from fedrec.core.messages import Array
 from fedrec.data.ragged import Int64, segments
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Step
-from fedrec.learn.random_torch import from_words, orders
 from fedrec.learn.samples import Samples
+from fedrec.learn.torch.random import from_words, orders
 from fedrec.methods.two_views.step import Batch, Positives
 
 

@@ -157,7 +157,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         self, private: IarPrivate, download: IarDownload, block: Block, keys: Keys
     ) -> Update[IarPrivate, IarUpload]:
         """Lines 12-22 of Algorithm 1, "Client executes": E epochs of descent on Eq. 20 for a block of clients."""
-        from fedrec.learn.batched import train_batched
+        from fedrec.learn.torch.batched import train_batched
 
         chosen, warm, dim = self.settings, keys.round <= self.settings.warmup, self.settings.dim
         if not warm:

@@ -31,7 +31,7 @@ from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.samples import Samples, has_numba
-from fedrec.learn.torch_workers import over_chunks
+from fedrec.learn.torch.workers import over_chunks
 from fedrec.methods.two_views.autograd import autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives
 from fedrec.methods.two_views.closed import closed_step

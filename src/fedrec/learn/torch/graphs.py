@@ -136,7 +136,7 @@ class _Chunk:
         """All epochs of the chunk's clients, written into the outputs."""
         import torch
 
-        from fedrec.learn.optimisers import Dense
+        from fedrec.learn.torch.optimisers import Dense
 
         adam = settings.optimizer == "adam"
         optimisers = [Dense(value, settings.lr, adam, fused=False) for value in (self.people, self.items)]

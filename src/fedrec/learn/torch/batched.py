@@ -25,10 +25,10 @@ from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
-from fedrec.learn.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
-from fedrec.learn.random_torch import from_words, orders
 from fedrec.learn.samples import Samples
-from fedrec.learn.torch_workers import over_chunks
+from fedrec.learn.torch.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
+from fedrec.learn.torch.random import from_words, orders
+from fedrec.learn.torch.workers import over_chunks
 
 if TYPE_CHECKING:
     from fedrec.learn.train import LocalSettings, Trained
