@@ -7,7 +7,7 @@ switched on and off, on top of any score function (its Figure 8): a transfer mat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -72,23 +72,9 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         """The weights and rates of the local objective in round ``number`` (1, 2, ...)."""
         chosen = self.settings
         slower = chosen.decay ** (max(number, 1) - 1)
-        return Objective(
-            transfer=chosen.transfer,
-            length_scale=chosen.length_scale,
-            norm_floor=chosen.norm_floor,
-            beta_a=chosen.beta_a,
-            beta_o=chosen.beta_o,
-            consistency=chosen.consistency,
-            complementarity=chosen.complementarity,
-            reduction=chosen.reduction,
-            lr=chosen.lr * slower,
-            lr_items=chosen.lr_items * slower,
-            private_rate=chosen.private_rate,
-            lr_transfer=chosen.lr_transfer * slower,
-            epochs=chosen.epochs,
-            batch_size=chosen.batch_size,
-            **self.extra(number),
-        )
+        rates = {name: getattr(chosen, name) * slower for name in ("lr", "lr_items", "lr_transfer")}
+        named = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
+        return Objective(**{**named, "lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)})
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         chosen = self.settings
