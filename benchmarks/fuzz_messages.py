@@ -26,7 +26,7 @@ from safetensors.numpy import load, save
 from fedrec import running
 from fedrec.core.misfit import Misfit
 from fedrec.core.wire import WireError
-from fedrec.deploy.envelope import (
+from fedrec.deploy.messages.envelope import (
     BadLetter,
     Plain,
     fault_in,
@@ -38,11 +38,11 @@ from fedrec.deploy.envelope import (
     unpack_answer,
     unpack_hello,
 )
-from fedrec.deploy.federation import Federation, Taken
-from fedrec.deploy.letters import Answer, Ask, Meet, Settle
-from fedrec.deploy.node import Node, UnknownRun
-from fedrec.deploy.plain_values import parse
-from fedrec.deploy.worker import Worker
+from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
+from fedrec.deploy.messages.plain_values import parse
+from fedrec.deploy.node.node import Node, UnknownRun
+from fedrec.deploy.node.worker import Worker
+from fedrec.deploy.server.federation import Federation, Taken
 from fedrec.errors import BadInput
 from fedrec.methods.registry import federated, find
 from fuzz_runner import Outcome

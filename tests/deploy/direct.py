@@ -8,14 +8,14 @@ from typing import Any
 
 from fedrec import running
 from fedrec.core.loop import Plan, Progress, run_rounds
-from fedrec.deploy.envelope import BadLetter, Plain, fault_in, unpack_answer
-from fedrec.deploy.federation import Federation
 from fedrec.deploy.flower.records import from_records, to_records
-from fedrec.deploy.letters import Answer, Ask, Fault, Meet
-from fedrec.deploy.node import Node
-from fedrec.deploy.roster import Roster
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.messages.envelope import BadLetter, Plain, fault_in, unpack_answer
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.rules import Rules
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.runs.settings import RunSettings
 

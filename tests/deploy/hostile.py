@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load, save
 
-from fedrec.deploy.envelope import Plain, pack_answer
-from fedrec.deploy.letters import Answer
+from fedrec.deploy.messages.envelope import Plain, pack_answer
+from fedrec.deploy.messages.letters import Answer
 
 Attack = Callable[[dict[str, Any], dict[str, bytes]], None]
 """Changes head and blocks of an answer in place."""

@@ -18,13 +18,13 @@ from crafted_state import HOSTILE_NAMES, craft, craft_old, parts
 from fedrec import running
 from fedrec.core.old_names import OLD_NAMES
 from fedrec.deploy.flower.commands import Link, connection
-from fedrec.deploy.job import Job, read_served, write_served
-from fedrec.deploy.letters import Settle
-from fedrec.deploy.node import Node
+from fedrec.deploy.messages.letters import Settle
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.recommending import recommend
+from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import Crew, write_toml
-from fedrec.deploy.recommending import recommend
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.server.job import Job, read_served, write_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder

@@ -14,9 +14,9 @@ from hostile import ARRAYS, LETTERS, Attack, every, hostile, huge_numbers, taken
 
 from fedrec import running
 from fedrec.core.state import flatten
-from fedrec.deploy.federation import Federation
-from fedrec.deploy.letters import Answer, Ask, Fault
-from fedrec.deploy.rules import Rules
+from fedrec.deploy.messages.letters import Answer, Ask, Fault
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.rules import Rules
 from fedrec.methods.registry import federated, find
 
 SMALL = {"dim": 4, "epochs": 1, "warmup": 1}

@@ -15,12 +15,12 @@ from hostile import put_together, taken_apart
 
 from fedrec import running
 from fedrec.core.settings import FOLDER, MEMORY
-from fedrec.deploy.consent import accepted
-from fedrec.deploy.envelope import Plain, pack_ask, pack_meet, pack_settle
-from fedrec.deploy.letters import Answer, Ask, Meet, Settle
-from fedrec.deploy.node import Node
-from fedrec.deploy.share import NodeOptions
-from fedrec.deploy.worker import Worker
+from fedrec.deploy.messages.envelope import Plain, pack_ask, pack_meet, pack_settle
+from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
+from fedrec.deploy.node.consent import accepted
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.worker import Worker
 from fedrec.errors import BadInput
 from fedrec.methods.registry import federated, find
 

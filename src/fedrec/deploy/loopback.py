@@ -20,11 +20,11 @@ from fedrec.core.population import Population
 from fedrec.core.settings import build
 from fedrec.core.state import Expected, expect
 from fedrec.deploy.flower.commands import Cluster, Value
-from fedrec.deploy.job import JOB, SERVED, Job, read_served
-from fedrec.deploy.node import Node
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import free_ports
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task

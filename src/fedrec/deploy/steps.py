@@ -10,7 +10,6 @@ from typing import Any
 
 from fedrec.core.loop import Progress, Record
 from fedrec.deploy.admission import Admission, check_name
-from fedrec.deploy.catalogue import read_catalogue
 from fedrec.deploy.flower.commands import (
     NODE,
     Link,
@@ -21,10 +20,11 @@ from fedrec.deploy.flower.commands import (
     run_command,
     superlink_command,
 )
-from fedrec.deploy.job import SERVED, Job, read_served
+from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.processes import Crew, StartFailed, free_ports
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import refuse_global
+from fedrec.deploy.server.catalogue import read_catalogue
+from fedrec.deploy.server.job import SERVED, Job, read_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import private_folder

@@ -11,7 +11,7 @@ import pytest
 
 from fedrec.core.finite import finite
 from fedrec.core.method import Keys, Reply
-from fedrec.deploy.folding import Fold
+from fedrec.deploy.server.folding import Fold
 from fedrec.evaluation.sums import MetricSums
 
 

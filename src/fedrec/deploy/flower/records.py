@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 if TYPE_CHECKING:
-    from fedrec.deploy.envelope import Plain
+    from fedrec.deploy.messages.envelope import Plain
 
 
 def to_records(plain: Plain) -> RecordDict:
@@ -21,8 +21,8 @@ def to_records(plain: Plain) -> RecordDict:
 
 
 def from_records(content: RecordDict) -> Plain:
-    """Head and blocks; whatever is not a letter raises :class:`~fedrec.deploy.plain_values.BadLetter`."""
-    from fedrec.deploy.plain_values import BadLetter, parse
+    """Head and blocks; whatever is not a letter raises :class:`~fedrec.deploy.messages.plain_values.BadLetter`."""
+    from fedrec.deploy.messages.plain_values import BadLetter, parse
 
     try:
         head, blocks = content.config_records["head"]["json"], content.array_records["blocks"]

@@ -17,8 +17,8 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.learn.workers import thread_count
 from fedrec.methods.embedding import EmbeddingSettings, ItemServer, ItemUpload, fresh
+from fedrec.threads import thread_count
 
 SUM_LEAST = 1 << 14
 """Numbers of a table that are worth a thread of their own."""

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.core.state import expect
-from fedrec.deploy.letters import Answer
+from fedrec.deploy.messages.letters import Answer
 from fedrec.evaluation.sums import MetricSums
 from fedrec.runs.atomic import clear_leftovers, private_folder, private_opener, write_text
 from fedrec.runs.sealed import read_sealed_json, sealed_json, warn_unsealed

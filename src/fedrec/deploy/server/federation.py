@@ -32,12 +32,12 @@ from fedrec.core.loop import Cost, Judged
 from fedrec.core.messages import Axis, Rows, fields_of
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.data.ragged import Int64, offsets
-from fedrec.deploy.envelope import one_line
-from fedrec.deploy.folding import Fold
-from fedrec.deploy.inspection import Misfit, Template
-from fedrec.deploy.letters import Answer, Ask, Fault
-from fedrec.deploy.roster import Place, Roster
-from fedrec.deploy.rules import Rules
+from fedrec.deploy.messages.envelope import one_line
+from fedrec.deploy.messages.inspection import Misfit, Template
+from fedrec.deploy.messages.letters import Answer, Ask, Fault
+from fedrec.deploy.server.folding import Fold
+from fedrec.deploy.server.roster import Place, Roster
+from fedrec.deploy.server.rules import Rules
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing

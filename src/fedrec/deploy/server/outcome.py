@@ -8,7 +8,7 @@ from fedrec.runs.folder import RunFolder
 from fedrec.runs.result import describe, summary
 
 if TYPE_CHECKING:
-    from fedrec.deploy.serve import Served
+    from fedrec.deploy.server.serve import Served
 
 
 def finish(folder: RunFolder, served: Served) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from fedrec.core import wire
 from fedrec.core.messages import gather
 from fedrec.data.ragged import segments
-from fedrec.deploy.node import Node
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
 from fedrec.errors import BadInput, nearest
 from fedrec.runs.recommendations import Recommendation, best_items
 

@@ -17,10 +17,10 @@ from fedrec.core.loop import Plan, Progress, Record, run_rounds
 from fedrec.core.settings import build
 from fedrec.core.state import expect
 from fedrec.data.ragged import Int64
-from fedrec.deploy.federation import Federation
-from fedrec.deploy.job import Job, write_served
-from fedrec.deploy.letters import Hello, Meet
-from fedrec.deploy.roster import Roster
+from fedrec.deploy.messages.letters import Hello, Meet
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.job import Job, write_served
+from fedrec.deploy.server.roster import Roster
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
@@ -96,7 +96,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     run_rounds(runtime, plan, progress, after)
     if job.own_data:
-        from fedrec.deploy.outcome import finish
+        from fedrec.deploy.server.outcome import finish
 
         for name, fault in exchange.settle(progress.best_round, job.rules.deadline).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)

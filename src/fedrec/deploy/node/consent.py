@@ -11,7 +11,7 @@ from typing import Any
 from fedrec.core.block import World
 from fedrec.core.method import Method
 from fedrec.core.settings import FOLDER, MEMORY, build
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.node.share import NodeOptions
 from fedrec.errors import BadInput
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.settings import RunSettings

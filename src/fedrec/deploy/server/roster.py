@@ -9,7 +9,7 @@ import numpy as np
 
 from fedrec.core.block import World
 from fedrec.data.ragged import Int64
-from fedrec.deploy.letters import Hello
+from fedrec.deploy.messages.letters import Hello
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.settings import build
-from fedrec.deploy.roster import Roster
-from fedrec.deploy.rules import Rules
+from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import write_text
 from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json

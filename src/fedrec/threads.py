@@ -46,3 +46,15 @@ def over_pieces(
         running = [pool.submit(kernel, clients, *arguments) for clients in pieces(cost, threads * PIECES_PER_THREAD)]
         for piece in running:
             piece.result()
+
+
+def over_rows(kernel: Callable[..., Any], rows: int, arguments: tuple[Any, ...], threads: int | None = None) -> None:
+    """Call ``kernel(rows, *arguments)`` until every row of an array has been handled once, neighbours together."""
+    threads = thread_count(threads)
+    if threads == 1 or rows < 4 * threads:
+        kernel(np.arange(rows), *arguments)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(kernel, some, *arguments) for some in np.array_split(np.arange(rows), 4 * threads)]
+        for piece in running:
+            piece.result()

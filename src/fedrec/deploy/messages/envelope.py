@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fedrec.core.block import World
-from fedrec.deploy import plain_values as read
-from fedrec.deploy.letters import Answer, Ask, Fault, Hello, Meet, Settle
-from fedrec.deploy.plain_values import BadLetter
+from fedrec.deploy.messages import plain_values as read
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Settle
+from fedrec.deploy.messages.plain_values import BadLetter
 from fedrec.evaluation.sums import MetricSums
 
 MOST_METRICS = 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.method import Keys
-from fedrec.deploy.envelope import (
+from fedrec.deploy.messages.envelope import (
     Plain,
     kind_of,
     pack_answer,
@@ -17,10 +17,10 @@ from fedrec.deploy.envelope import (
     unpack_ask,
     unpack_word,
 )
-from fedrec.deploy.inspection import Template
-from fedrec.deploy.letters import Fault, Meet
-from fedrec.deploy.node import Node
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.messages.inspection import Template
+from fedrec.deploy.messages.letters import Fault, Meet
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
 from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")

@@ -18,13 +18,13 @@ from fedrec.core.misfit import require
 from fedrec.core.settings import build
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
-from fedrec.deploy.consent import accepted, refuse_too_large
-from fedrec.deploy.inspection import Received
-from fedrec.deploy.letters import Answer, Ask, Hello, Meet, Settle
-from fedrec.deploy.plain_values import parse
-from fedrec.deploy.share import Names, NodeOptions, Share, prepare
-from fedrec.deploy.store import NodeStore
-from fedrec.evaluation.judging import judge
+from fedrec.deploy.messages.inspection import Received
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Settle
+from fedrec.deploy.messages.plain_values import parse
+from fedrec.deploy.node.consent import accepted, refuse_too_large
+from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
+from fedrec.deploy.node.store import NodeStore
+from fedrec.evaluation.judging import judge_parts
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import outgoing
@@ -223,12 +223,12 @@ class Tally:
         keep = self.share.wanted[users]
         if not keep.all():
             users, scores = users[keep], scores[keep]
-        for part, held in (("valid", self.share.valid), ("test", self.share.test)):
-            if not len(users):
-                continue
-            for name, values in judge(scores, held.take(users), self.metrics).items():
-                collected = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
-                collected[users] = values
+        if len(users):
+            held = {"valid": self.share.valid.take(users), "test": self.share.test.take(users)}
+            for part, found in judge_parts(scores, held, self.metrics).items():
+                for name, values in found.items():
+                    into = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
+                    into[users] = values
 
     def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
         """Judge clients as they stand, with this download."""
