@@ -79,7 +79,15 @@ def test_the_torch_path_needs_no_numba():
         "import sys\n"
         "for name in ('numba', 'pandas', 'sklearn', 'pydantic', 'typer', 'rich', 'flwr', 'matplotlib'):\n"
         "    sys.modules[name] = None\n"
-        "import fedrec.learn.batched, fedrec.learn.train, fedrec.learn.samples\n"
+        "import fedrec.learn.torch.batched, fedrec.learn.train, fedrec.learn.samples, fedrec.methods.two_views.train\n"
         "import fedrec.backbones.mf, fedrec.backbones.ncf"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_only_kernels_import_numba():
+    """In learn/ a folder of their own; elsewhere a file named so."""
+    for path in SOURCE.rglob("*.py"):
+        if path.parent != SOURCE / "learn" / "kernel" and not path.stem.endswith("_kernel"):
+            text = path.read_text()
+            assert not [how for how in ("import numba", "from numba", "llvmlite") if how in text], path

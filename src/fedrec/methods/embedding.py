@@ -128,7 +128,7 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
     def train(self, users: Float32, table: Float32, networks: Any, block: Block, keys: Keys, **more: Any) -> Trained:
         """LocalTraining of Algorithm 1 (FedCA) for the whole block: draw samples, then E epochs."""
         if self.backbone.sequential:
-            from fedrec.learn.sequential import train_sequences
+            from fedrec.learn.torch.sequential import train_sequences
 
             draws, order = keys.users(block, "negatives"), keys.clients(block, "batches")
             return train_sequences(
@@ -173,7 +173,7 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
         """User vectors: the private ones, or what a sequential backbone reads with this table (or one a client)."""
         if not self.backbone.sequential:
             return np.asarray(private.users)
-        from fedrec.learn.sequential import represented
+        from fedrec.learn.torch.sequential import represented
 
         return represented(block, table, self.backbone, networks, self.device)
 

@@ -98,7 +98,7 @@ def _train_kind(
     settings = settings.model_copy(update={"lr": settings.lr or PAPER_LR[name]})
     trained: Trained
     if name == "lightgcn":
-        from fedrec.learn.graphs import train_graphs
+        from fedrec.learn.torch.graphs import train_graphs
 
         trained = train_graphs(
             block, private.users, private.tables, settings, settings.negatives, settings.layers, drawn, ordered, device

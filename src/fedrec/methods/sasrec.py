@@ -78,7 +78,7 @@ class CentralSasRec(Reference[Attention]):
         return Attention(items, {name: values[0] for name, values in networks.items()})
 
     def step(self, state: Attention, data: Central, keys: Keys) -> tuple[Attention, float]:
-        from fedrec.learn.sequential import train_sequences
+        from fedrec.learn.torch.sequential import train_sequences
 
         everyone = one_client(data)
         trained = train_sequences(
@@ -98,7 +98,7 @@ class CentralSasRec(Reference[Attention]):
         return Attention(items, networks), float(trained.loss[0])
 
     def score(self, state: Attention, data: Central, users: Int64) -> Float32:
-        from fedrec.learn.sequential import represented
+        from fedrec.learn.torch.sequential import represented
 
         some = one_client(Central(data.world, data.train.take(users), data.exclude.take(users)))
         return represented(some, state.items, self.backbone(), state.networks, self.device) @ state.items.T

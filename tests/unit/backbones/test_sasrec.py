@@ -16,7 +16,7 @@ from fedrec.core.reference import Central
 from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
-from fedrec.learn.sequential import represented, sequences, train_sequences
+from fedrec.learn.torch.sequential import represented, sequences, train_sequences
 from fedrec.methods.fedca import FedCa, FedCaSettings
 from fedrec.methods.neumf import CentralNeuMf, CentralNeuMfSettings
 from fedrec.methods.sasrec import CentralSasRec, CentralSasRecSettings

@@ -318,9 +318,9 @@ def test_graph_training_is_autograd_with_torchs_adam():
     import torch
 
     from fedrec.backbones.lightgcn import smoothed
-    from fedrec.learn.graphs import train_graphs
     from fedrec.learn.samples import draw as draw_samples
     from fedrec.learn.shuffle import epoch_key, order
+    from fedrec.learn.torch.graphs import train_graphs
     from fedrec.methods.lightgcn import LightGcnSettings
 
     rng = np.random.default_rng(5)

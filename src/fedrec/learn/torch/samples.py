@@ -7,8 +7,8 @@ from torch import Tensor
 
 from fedrec.core.block import Block
 from fedrec.keyed import U64
-from fedrec.learn.random_torch import below, from_words, word
 from fedrec.learn.samples import Samples, count
+from fedrec.learn.torch.random import below, from_words, word
 
 
 def owners(start: Tensor) -> Tensor:

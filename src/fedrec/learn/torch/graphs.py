@@ -2,7 +2,7 @@
 
 An item outside the sample has no gradient and does not move, so a client trains the rows of its sample only; the
 sample holds all of the client's own items, hence its whole graph. The clients' graphs are the blocks of one
-block-diagonal graph, and every client makes its k-th step at the same time. Convolution is linear and symmetric,
+block-diagonal graph, and they train in lockstep (:mod:`fedrec.learn.lockstep`). Convolution is linear and symmetric,
 so it is its own gradient and nothing needs to be recorded.
 """
 
@@ -19,6 +19,7 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.keyed import U64
+from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.samples import Samples, draw
 from fedrec.learn.shuffle import epoch_key, order
 from fedrec.learn.train import LocalSettings, Trained
@@ -51,30 +52,23 @@ def train_graphs(
     users_out = np.array(users, np.float32)
     changes = np.zeros((len(samples.rows_ids), users.shape[1]), np.float32)
     loss = np.zeros(block.n_clients)
-    for clients in _chunks(samples, settings, users.shape[1]):
+    for clients in _together(samples, settings.batch_size, users.shape[1]):
         _Chunk.of(block, samples, users, table, settings, layers, clients, order_keys, device).train(
             settings, users_out, changes, loss
         )
     return Trained(users_out, Rows(samples.rows_start, samples.rows_ids, changes, block.n_items), loss)
 
 
-def _chunks(samples: Samples, settings: LocalSettings, dim: int) -> Iterator[Int64]:
+def _together(samples: Samples, batch_size: int, dim: int) -> Iterator[Int64]:
     """Clients with samples, those with most steps first, as many as fit together."""
-    counts = np.diff(samples.start)
-    steps = -(-counts // settings.batch_size)
-    falling = np.argsort(-steps, kind="stable")[: int((counts > 0).sum())]
-    rows = np.cumsum(np.diff(samples.rows_start)[falling]) * dim
-    at = 0
-    while at < len(falling):
-        before = int(rows[at - 1]) if at else 0
-        upto = max(at + 1, int(np.searchsorted(rows, before + NUMBERS, "right")))
-        yield falling[at:upto].astype(np.int64)
-        at = upto
+    falling = largest_first(-(-np.diff(samples.start) // batch_size))
+    rows = offsets(np.diff(samples.rows_start)[falling]) * dim
+    return chunks(falling, lambda at: int(np.searchsorted(rows, rows[at] + NUMBERS, "right")) - 1 - at)
 
 
 @dataclass
 class _Chunk:
-    """Clients that train together; those with most steps first, so that whoever is still at work is a prefix."""
+    """Clients that train together, those with most steps first."""
 
     clients: Int64
     where_users: Int64  # rows of the block's users
@@ -142,28 +136,25 @@ class _Chunk:
         """All epochs of the chunk's clients, written into the outputs."""
         import torch
 
-        batch, epochs = settings.batch_size, settings.epochs
-        batches = -(-self.counts // batch)
-        steps, base = batches * epochs, offsets(self.counts)[:-1] * epochs
-        optimisers = [_Optimiser(value, settings) for value in (self.people, self.items)]
+        from fedrec.learn.torch.optimisers import Dense
+
+        adam = settings.optimizer == "adam"
+        optimisers = [Dense(value, settings.lr, adam, fused=False) for value in (self.people, self.items)]
         losses = np.zeros(len(self.clients))
         active, graph = -1, None
-        for step in range(int(steps[0])):
-            if active != (now := int(np.searchsorted(-steps, -step))):
-                active = now
+        for step in Lockstep(self.counts, settings.batch_size, settings.epochs):
+            if active != step.active:
+                active = step.active
                 upto = int(self.users_at[active]), int(self.rows_at[active])
                 graph = Graph.of(self.normal[: upto[0], : upto[1]], self.device)
             assert graph is not None
-            epoch, begin = step // batches[:active], step % batches[:active] * batch
-            length = np.minimum(batch, self.counts[:active] - begin)
-            into = offsets(length)
-            first = base[:active] + epoch * self.counts[:active] + begin
-            chosen = self.visit[np.arange(into[-1]) + np.repeat(first - into[:-1], length)]
+            length, into = step.length, offsets(step.length)
+            chosen = self.visit[np.arange(into[-1]) + np.repeat(step.first - into[:-1], length)]
             weight = torch.from_numpy(np.repeat(1.0 / length, length).astype(np.float32)).to(self.device)
             each, pulls = self._gradients(graph, chosen, weight, upto, settings.weight_decay)
             for optimiser, pull in zip(optimisers, pulls, strict=True):
-                optimiser.step(pull)
-            losses[:active] += np.add.reduceat(each, into[:-1]) * (epoch == epochs - 1)
+                optimiser.step(step.number + 1, len(pull), pull)
+            losses[:active] += np.add.reduceat(each, into[:-1]) * (step.epoch == settings.epochs - 1)
         users_out[self.where_users] = self.people.cpu().numpy()
         changes[self.where_rows] = self.items.cpu().numpy() - self.before
         loss[self.clients] = losses / self.counts
@@ -190,28 +181,3 @@ class _Chunk:
             found_i.index_add_(0, good, share * items[good]).index_add_(0, bad, share * items[bad])
         each = torch.nn.functional.softplus(-margin).double().cpu().numpy()
         return each, (found_u, found_i)
-
-
-class _Optimiser:
-    """Adam or SGD in place on a prefix of the rows, as torch's."""
-
-    def __init__(self, value: Tensor, settings: LocalSettings) -> None:
-        import torch
-
-        self.value, self.lr, self.count = value, settings.lr, 0
-        adam = settings.optimizer == "adam"
-        self.mean = torch.zeros_like(value) if adam else None
-        self.square = torch.zeros_like(value) if adam else None
-
-    def step(self, gradient: Tensor) -> None:
-        """Move the first ``len(gradient)`` rows."""
-        self.count += 1
-        value = self.value[: len(gradient)]
-        if self.mean is None or self.square is None:
-            value.add_(gradient, alpha=-self.lr)
-            return
-        mean, square = self.mean[: len(gradient)], self.square[: len(gradient)]
-        mean.mul_(0.9).add_(gradient, alpha=0.1)
-        square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        root = (square / (1 - 0.999**self.count)).sqrt_().add_(1e-8)
-        value.addcdiv_(mean, root, value=-self.lr / (1 - 0.9**self.count))

@@ -2,7 +2,7 @@
 
 A user's training items in time order are one sequence; position by position the next item is told from one
 random item the user does not have (binary cross-entropy). Clients are stacked: losses are summed over them, so
-each one's gradient is its own, and clients are grouped so that all in a group make the same number of steps.
+each one's gradient is its own, and all of a group make the same number of steps, in lockstep.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.keyed import U64
+from fedrec.learn.lockstep import Lockstep, chunks
 from fedrec.learn.samples import nth_free
 from fedrec.learn.train import Trained
 
@@ -145,15 +146,16 @@ def _groups(block: Block, batch: int, length: int) -> Iterator[Int64]:
     """Clients that make the same number of steps an epoch, as many at once as there is room for."""
     users = np.diff(block.user_start)
     steps = -(-users // batch)
+    room = max(1, TOKENS // length)
     for count in np.unique(steps[steps > 0]):
         alike = np.flatnonzero(steps == count)
         alike = alike[np.argsort(users[alike], kind="stable")]
-        while len(alike):
-            room = max(1, TOKENS // length)
-            wide = users[alike] if count == 1 else np.minimum(users[alike], batch)
-            fits = max(1, int((wide * np.arange(1, len(alike) + 1) <= room).sum()))
-            yield alike[:fits]
-            alike = alike[fits:]
+        wide = users[alike] if count == 1 else np.minimum(users[alike], batch)
+
+        def fitting(at: int, wide: Int64 = wide) -> int:
+            return int((wide[at:] * np.arange(1, len(wide) - at + 1) <= room).sum())
+
+        yield from chunks(alike, fitting)
 
 
 class _Group:
@@ -249,31 +251,31 @@ def _train_group(
         {"params": [rows], "lr": rate, "weight_decay": 0.0},
         {"params": list(networks.values()), "lr": settings.lr, "weight_decay": settings.weight_decay},
     ])  # fmt: skip
-    batch, most = settings.batch_size, int(group.counts.max(initial=0))
     total = np.zeros(len(group.clients))
     count = np.zeros(len(group.clients))
-    for epoch in range(settings.epochs):
-        order = _shuffled(group, keys, epoch)
-        for first in range(0, most, batch):
-            which = group.grid(order, first, min(batch, most - first))
-            inputs, targets = group.picked(which, group.inputs), group.picked(which, group.targets)
-            real = targets != group.padding
-            states = backbone.represent(rows[inputs], inputs != group.padding, networks)
-            positive = (states * rows[targets]).sum(-1)
-            negative = (states * rows[group.picked(which, group.negatives)]).sum(-1)
-            each = -(logsigmoid(positive) + logsigmoid(-negative)) * real  # [clients, width, length]
-            positions = real.sum((1, 2))
-            loss = (each.sum((1, 2)) / positions.clamp(min=1)).sum()
-            if proximal > 0:
-                loss = loss + proximal / 2 * ((rows - start) ** 2).sum()
-            optimiser.zero_grad()
-            loss.backward()
-            if rows.grad is not None:
-                rows.grad[group.padding] = 0
-            optimiser.step()
-            if epoch == settings.epochs - 1:
-                total += each.detach().sum((1, 2)).double().cpu().numpy()
-                count += positions.cpu().numpy()
+    for step in Lockstep(group.counts, settings.batch_size, settings.epochs):
+        epoch, begin = int(step.epoch[0]), int(step.begin[0])  # all of a group are at the same mini-batch
+        if begin == 0:
+            order = _shuffled(group, keys, epoch)
+        which = group.grid(order, begin, step.width)
+        inputs, targets = group.picked(which, group.inputs), group.picked(which, group.targets)
+        real = targets != group.padding
+        states = backbone.represent(rows[inputs], inputs != group.padding, networks)
+        positive = (states * rows[targets]).sum(-1)
+        negative = (states * rows[group.picked(which, group.negatives)]).sum(-1)
+        each = -(logsigmoid(positive) + logsigmoid(-negative)) * real  # [clients, width, length]
+        positions = real.sum((1, 2))
+        loss = (each.sum((1, 2)) / positions.clamp(min=1)).sum()
+        if proximal > 0:
+            loss = loss + proximal / 2 * ((rows - start) ** 2).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        if rows.grad is not None:
+            rows.grad[group.padding] = 0
+        optimiser.step()
+        if epoch == settings.epochs - 1:
+            total += each.detach().sum((1, 2)).double().cpu().numpy()
+            count += positions.cpu().numpy()
     out.rows.values[group.where] = (rows - start).detach()[: group.padding].cpu().numpy()
     out.loss[group.clients] = total / np.maximum(count, 1)
     trained = {name: value.detach() for name, value in networks.items()}

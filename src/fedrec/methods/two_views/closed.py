@@ -1,5 +1,6 @@
-"""One step of gradient descent on both tables with gradients written out (dot-product and affine scorers).
+"""The fast twin of the plain objectives of Fed3CR and FedRAP: one step of descent with gradients written out.
 
+For dot-product and affine scorers; tested against torch's own gradients of what stands in the papers' files.
 With ``G = W^T W`` and ``K = C^T V`` (both d x d) the losses of Fed3CR need no enhanced table:
 
     rec   s = (W^T u) . c_j + u . v_j + b                                                        (Eq. 11-13)
@@ -16,11 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedrec.backbones.base import Backbone
-from fedrec.learn.transfer import MATRIX, descend_generator, generate
-from fedrec.learn.two_tables import Batch, Objective, Positives, State
-from fedrec.learn.two_tables_samples import CopiedRows, Rows, RowsInPlace
-
-EPS = 1e-8
+from fedrec.methods.two_views.generator import MATRIX, descend_generator, generate
+from fedrec.methods.two_views.overshoot import generator_gain, orthogonal_weight
+from fedrec.methods.two_views.rows import CopiedRows, RowsInPlace, RowWork
+from fedrec.methods.two_views.step import Batch, Objective, Positives, State
 
 
 def closed_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
@@ -40,36 +40,12 @@ def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Te
     return at_p, at_q
 
 
-def orthogonal_weight(
-    sizes: tuple[Tensor, Tensor], matrix: Tensor, cross: Tensor, gain: Tensor | None, chosen: Objective
-) -> Tensor:
-    """``[clients]`` the weight of L_o in this step: beta_o, or less where a full step would overshoot.
-
-    A step on V is ``V - rate beta 2/d C^E C^E^T V``: it contracts only while ``rate beta 2/d |C^E|^2 <= 1``; likewise
-    for C, and for W with ``K K^T`` in that place. L_o sums over all items, so large clients would diverge at rates
-    that suit small ones. ``sizes`` are |V| and |C| ``[clients]``; ``cross`` is K; ``gain`` ``[clients]`` how far a
-    step of the generator moves W for a unit gradient (about ``1 + `` the squared lengths of what its layers read),
-    None where W is fixed.
-    """
-    turn = matrix.square().sum((1, 2)) if gain is not None else torch.ones_like(matrix[:, 0, 0])
-    size = torch.maximum(*sizes) ** 2 * turn  # |C W^T| <= |C| |W|
-    curvature = chosen.lr_items * size
-    if gain is not None:
-        curvature = torch.maximum(curvature, chosen.lr_transfer * gain * cross.square().sum((1, 2)))
-    return (cross.shape[2] / (2 * curvature).clamp(min=EPS)).clamp(max=chosen.beta_o)
-
-
-def generator_gain(read: list[Tensor]) -> Tensor:
-    """``[clients]``: one and the squared lengths of what the generator's layers read."""
-    return 1.0 + torch.stack([state.square().sum((1, 2)) for state in read]).sum(0)
-
-
 def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
     active, rate = batch.active, chosen.lr_items
     own_rate = rate * chosen.private_rate
     shared, private = state.shared[:active], state.private[:active]  # [active, m, d]
     n_items, dim = shared.shape[1:]
-    rows: Rows = (RowsInPlace if state.in_place else CopiedRows)(state, batch)
+    rows: RowWork = (RowsInPlace if state.in_place else CopiedRows)(state, batch)
 
     def spare(name: str = "spare") -> Tensor:  # [active, m, d] for a temporary
         return state.scratch.take(name, active, n_items, dim)

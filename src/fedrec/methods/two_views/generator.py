@@ -1,4 +1,4 @@
-"""The transfer-matrix generator of Fed3CR (Eq. 9): a fully connected network from two prototypes to W.
+"""The transfer-matrix generator F of Fed3CR (Eq. 9): a fully connected network from two prototypes to W.
 
 Layers have inputs ``2d, 4d, 8d, ...`` (section V-A4), the last one gives the ``d x d`` numbers of W. Parameters
 ``transfer_weight_l`` ``[in, out]`` and ``transfer_bias_l`` ``[out]``, stacked over clients where clients
@@ -8,13 +8,15 @@ have their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fedrec import keyed
 from fedrec.core.messages import Float32
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MATRIX = "transfer_matrix"
 """Name of W where it is a parameter of its own (Table IV)."""
@@ -50,7 +52,7 @@ def generate(inputs: Tensor, networks: Mapping[str, Tensor]) -> tuple[Tensor, li
     for layer in range(layers):
         read.append(state)
         weight, bias = networks[f"transfer_weight_{layer}"], networks[f"transfer_bias_{layer}"]
-        state = torch.matmul(state, weight) + bias.unsqueeze(-2)
+        state = state @ weight + bias.unsqueeze(-2)
         if layer < layers - 1:
             state = state.relu()
     dim = inputs.shape[-1] // 2
@@ -64,10 +66,10 @@ def descend_generator(
     delta = gradient.reshape(active, 1, -1)
     for layer in range(len(read) - 1, -1, -1):
         weight = networks[f"transfer_weight_{layer}"][:active]
-        back = torch.bmm(delta, weight.transpose(1, 2))
+        back = delta @ weight.mT
         if layer:
             back = back * (read[layer] > 0)
-        weight.baddbmm_(read[layer].transpose(1, 2), delta, alpha=-rate)
+        weight.baddbmm_(read[layer].mT, delta, alpha=-rate)
         networks[f"transfer_bias_{layer}"][:active].sub_(delta[:, 0], alpha=rate)
         delta = back
     return delta

@@ -1,157 +1,95 @@
 """FedIAR: the server explores the global item table in two views, clients weigh it against their own.
 
 Zhou et al., "Joint item embedding dual-view exploration and adaptive local-global fusion for federated
-recommendation", SIGIR 2025. After averaging (Eq. 2) the server descends
-
-    L_d  makes dimensions independent and equally used (Eq. 4-5)
-    L_n  draws items towards the centroids of Dirichlet-process clusters (Eq. 9-16)
-
-in one step (Eq. 17), never forming an ``n x n`` matrix (:mod:`fedrec.maths.matrix_entropy`). A client fuses its
-local table with the downloaded one through a gate whose parameters a hypernetwork makes from the user's vector
-(Eq. 18-21, :mod:`fedrec.backbones.gated`). In the first rounds (warm-up) local and global are identical.
+recommendation", SIGIR 2025. Below, in the order of Algorithm 1: what the server descends after averaging (section 3.3,
+Eq. 3-16) and what a client descends (section 3.4, Eq. 18-21), as plain formulas; then the method. The fast twins are
+:mod:`fedrec.maths.matrix_entropy`, which never forms an ``n x n`` matrix, and :mod:`fedrec.backbones.gated` in the
+batched engine. In the first rounds (warm-up) local and global tables are identical.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedrec import keyed
 from fedrec.backbones.gated import GatedViews, GateKind
-from fedrec.core import disk_array, messages
+from fedrec.core import disk_array
 from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
-from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
+from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Card, Keys, Method, Reply, Update
-from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods.embedding import EmbeddingSettings, fresh
+from fedrec.methods.embedding import EmbeddingSettings, fresh, fresh_items
+from fedrec.methods.two_views.fediar_state import (
+    FedIarSettings,
+    IarDownload,
+    IarLocal,
+    IarPrivate,
+    IarServer,
+    IarUpload,
+    PairedTables,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-class FedIarSettings(TrainingSettings):
-    """Settings of FedIAR (section 4.1: d = 32, one local epoch, batches of 256, four negatives)."""
+def cross_entropy(x: Tensor, y: Tensor) -> Tensor:
+    """``MCE(X, Y) = tr(-X log Y + Y)`` of symmetric matrices (Eq. 3)."""
+    import torch
 
-    dim: int = Field(32, ge=1, description="embedding dimension d")
-    epochs: int = Field(1, ge=1, description="local epochs a round (E)")
-    batch_size: int = Field(256, ge=1, description="mini-batch size")
-    lr: float = Field(0.1, gt=0, description="rate of user vectors, score function and hypernetwork")
-    lr_items: float = Field(20.0, gt=0, description="rate of both item tables")
-    optimizer: Literal["adam", "sgd"] = Field("sgd", description="local optimiser, fresh each round")
-    objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 20)")
-    engine: Literal["auto", "torch"] = Field("auto", description="batched torch trains this method")
-    warmup: int = Field(10, ge=0, description="rounds in which local and global embeddings are identical")
-    gate: Literal["network", "equal"] = Field("network", description="ALGF, or equal weights (w/o ALGF, Table 3)")
-    gate_hidden: int = Field(8, ge=1, description="hidden units of the gate network")
-    hyper_hidden: int = Field(16, ge=1, description="hidden units of the hypernetwork")
-    scorer: Literal["affine", "mlp"] = Field("affine", description="score function S (the paper leaves it open)")
-    scorer_start: Literal["common", "own"] = Field(
-        "common", description="fresh score functions: the same for all, as PFedRec's, or drawn for each user"
-    )
-    explore: bool = Field(True, description="dual-view exploration on the server (w/o IEDE, Table 3: false)")
-    mu_d: float = Field(0.5, ge=0, description="weight of the dimension view (mu_d)")
-    mu_n: float = Field(0.5, ge=0, description="weight of the sample view (mu_n)")
-    server_lr: float | None = Field(
-        None, gt=0, description="the server's rate eta (Eq. 17) [lr_items, at most the number of items]"
-    )
-    sample_view: Literal["density", "printed"] = Field(
-        "density", description="matrices of L_n: divided by n as Eq. 4 is, or as Eq. 16 prints them"
-    )
-    gamma: float = Field(1e-2, gt=0, description="what is added to keep matrices regular (gamma)")
-    clusters: int = Field(16, ge=1, description="truncation of the Dirichlet process (M)")
-    concentration: float = Field(1.0, gt=0, description="concentration of the Dirichlet process (alpha)")
-    init: Literal["positive", "uniform", "normal"] = Field("uniform", description="fresh embeddings")
-    init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors and score functions")
-    items_scale: float = Field(0.01, gt=0, description="scale of the fresh item table")
-    private_budget_mb: int = Field(
-        4096,
-        ge=0,
-        description="memory for local item tables; beyond it they live on disk (memory-mapped)",
-        json_schema_extra=MEMORY,
-    )
-    private_dir: str | None = Field(
-        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
-    )
+    values, vectors = torch.linalg.eigh(y)
+    return (-x @ (vectors * values.log()) @ vectors.mT + y).trace()
 
 
-@dataclass(frozen=True)
-class IarServer:
-    """Z_g and the state of the mixture, for a warm start."""
+def dimension_view(z: Tensor, gamma: float) -> Tensor:
+    """L_d of the global table Z_g ``[n, d]``: dimensions are independent and equally used."""
+    import torch
 
-    items: Float32  # [n_items, d]
-    mixture: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    round: int = 0
-
-
-@dataclass(frozen=True)
-class IarPrivate(messages.Private):
-    """u_k, Theta_k, Psi_k and Z_k; never leave."""
-
-    users: Float32 = per_user()  # [users, 2 d] u | theta
-    bias: Float32 = per_user()  # [users]
-    tables: Float32 = per_client()  # [clients, n_items, d] Z_k, zeros during warm-up
-    own: NDArray[np.uint8] = per_client()  # [clients] whether Z_k has begun
-    networks: dict[str, Array] = per_client()  # [clients, ...] Psi_k
+    n, d = z.shape
+    eye = torch.eye(d, dtype=z.dtype)
+    centred = z - z.mean(0)
+    covariance = centred.mT @ centred / n  # Eq. 4
+    return cross_entropy((1 / d + gamma) * eye, covariance + gamma * eye)  # Eq. 5
 
 
-@dataclass(frozen=True)
-class IarDownload(messages.Download):
-    """Z_g, and whether clients are to begin their own tables."""
+def sample_view(z: Tensor, cluster: NDArray[np.int64], gamma: float, density: bool = True) -> Tensor:
+    """L_n: items are drawn to the centroids V of their Dirichlet-process clusters (Eq. 9-15), constants here."""
+    import torch
 
-    items: Float32 = shared()  # [n_items, d]
-
-
-@dataclass(frozen=True)
-class IarLocal(messages.Model):
-    """What a client holds right after training."""
-
-    items: Float32 = shared()
-    changes: Rows | None = per_client()
+    n, d = z.shape
+    share = 1 / (n * d) if density else 1 / d
+    centroids = torch.stack([z[cluster == own].mean(0) for own in cluster]).detach()
+    left, right = (table - table.mean(1, keepdim=True) for table in (z, centroids))  # Z H_d and V H_d
+    regular = share * right @ right.mT + gamma * torch.eye(n, dtype=z.dtype)
+    return cross_entropy(share * left @ left.mT, regular)  # Eq. 16
 
 
-@dataclass(frozen=True)
-class IarUpload(messages.Upload):
-    """Changes of the global table."""
+def client_loss(
+    u: Tensor, theta: Tensor, bias: Tensor, local: Tensor, common: Tensor, psi: Mapping[str, Tensor], label: Tensor
+) -> Tensor:
+    """L_REC of some items of one client with Theta = (theta, bias): rows of Z_k and Z_g ``[items, d]``, labels."""
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
 
-    rows: Rows = per_client()
-
-
-@dataclass(frozen=True)
-class PairedTables:
-    """``[z_local | z_global]`` of every client and item, worked out as rows are asked for."""
-
-    local: Float32 | None  # [clients, n_items, d]; None: the same as the global one
-    common: Float32  # [n_items, d]
-    changes: Rows | None = None  # of the global one, client by client
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return (0 if self.local is None else len(self.local), len(self.common), 2 * self.common.shape[1])
-
-    ndim = 3
-
-    def __getitem__(self, which: Any) -> Float32:
-        if not isinstance(which, tuple):  # one client's whole table
-            dim = self.common.shape[1]
-            both = np.empty((len(self.common), 2 * dim), np.float32)
-            both[:, dim:] = self.common
-            if self.changes is not None:
-                start = self.changes.start
-                own = slice(int(start[which]), int(start[which + 1]))
-                both[self.changes.ids[own], dim:] += self.changes.values[own]
-            both[:, :dim] = both[:, dim:] if self.local is None else self.local[which]
-            return both
-        clients, ids = which
-        common = self.common[ids]
-        return np.concatenate([common if self.local is None else self.local[clients, ids], common], 1)
+    inner = (u @ psi["hyper_weight_0"] + psi["hyper_bias_0"]).relu()
+    phi = inner @ psi["hyper_weight_1"] + psi["hyper_bias_1"]  # Eq. 21
+    wide, hidden = 2 * len(u), (len(phi) - 1) // (2 * len(u) + 2)
+    first, first_bias, second, second_bias = torch.split(phi, [wide * hidden, hidden, hidden, 1])
+    share = (
+        (torch.cat([local, common], 1) @ first.view(wide, hidden) + first_bias).relu() @ second + second_bias
+    ).sigmoid()  # Eq. 19
+    fused = share[:, None] * local + (1 - share)[:, None] * common  # Eq. 18
+    return binary_cross_entropy_with_logits(fused @ theta + bias, label, reduction="sum")  # Eq. 20
 
 
-class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
+class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
     """Dual-view exploration on the server, adaptive fusion on the client."""
 
     name = "fediar"
@@ -193,8 +131,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
     def start_server(self, world: World, keys: Keys) -> IarServer:
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.items_scale)
-        base = keyed.stream(keys.seed, keys.round, "items")
-        return IarServer(fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start))
+        return IarServer(fresh_items(world, keys, start))
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
@@ -213,11 +150,14 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
     def download(self, server: IarServer, clients: Int64) -> IarDownload:
         return IarDownload(server.items)
 
+    def model(self, download: IarDownload) -> IarLocal:
+        return IarLocal(download.items, None)
+
     def local_update(
-        self, private: IarPrivate, download: Any, block: Block, keys: Keys
+        self, private: IarPrivate, download: IarDownload, block: Block, keys: Keys
     ) -> Update[IarPrivate, IarUpload]:
-        """ "Client executes" of Algorithm 1 for a block of clients."""
-        from fedrec.learn.batched import train_batched
+        """Lines 12-22 of Algorithm 1, "Client executes": E epochs of descent on Eq. 20 for a block of clients."""
+        from fedrec.learn.torch.batched import train_batched
 
         chosen, warm, dim = self.settings, keys.round <= self.settings.warmup, self.settings.dim
         if not warm:
@@ -244,7 +184,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
         return Update(kept, IarUpload(common), trained.loss, IarLocal(download.items, common))
 
     def aggregate(self, server: IarServer, replies: Iterator[Reply[IarUpload]], keys: Keys) -> IarServer:
-        """Eq. 17: the mean change, and one step along both explorations, their gradients taken at Z_g."""
+        """Lines 7-9 (Eq. 17): the mean change, and one step along both explorations, their gradients taken at Z_g."""
         total, count = np.zeros(server.items.shape, np.float64), 0
         for reply in replies:
             add_rows(total, reply.upload.rows)
@@ -284,8 +224,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
                 step += chosen.mu_n * scale * sample_loss(scaled, found.cluster, chosen.clusters, chosen.gamma)[1]
         return step, mixture
 
-    def score(self, private: IarPrivate, model: Any, block: Block, items: Int32 | None = None) -> Float32:
-        changes: Rows | None = getattr(model, "changes", None)
+    def score(self, private: IarPrivate, model: IarLocal, block: Block, items: Int32 | None = None) -> Float32:
         owners = block.client_of_user
         networks = {**private.networks, "bias": private.bias}
         result = np.empty((block.n_users, block.n_items), np.float32)
@@ -293,7 +232,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, Any]):
             users = np.flatnonzero((private.own[owners] == 0) == warm)
             if not len(users):
                 continue
-            pairs: Any = PairedTables(None if warm else private.tables, model.items, changes)
+            pairs: Any = PairedTables(None if warm else private.tables, model.items, model.changes)
             mine = {**networks, "bias": private.bias[users]}
             result[users] = self.backbone(warm).scores(private.users[users], pairs, mine, owners[users])
         return result if items is None else np.take_along_axis(result, items, axis=1)

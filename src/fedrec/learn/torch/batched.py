@@ -1,15 +1,13 @@
 """The batched torch engine: any backbone, any device, no numba.
 
-Clients are taken in chunks, largest first. Within a chunk all clients make their k-th step together, so
-Adam's step count is one number, and those still at work are a prefix. A step handles one mini-batch of
-each: ``[clients, batch]`` samples, padded; gradients come from autograd through the backbone's score.
+Clients of a chunk train in lockstep (:mod:`fedrec.learn.lockstep`). A step handles one mini-batch of each:
+``[clients, batch]`` samples, padded; gradients come from autograd through the backbone's score.
 On the CPU each thread takes chunks that fit its cache and runs torch on one core, because a barrier for
 every small operation costs more than it gains; on another device one chunk holds as many clients as fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,10 +24,11 @@ from fedrec.core.messages import Array, Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
-from fedrec.learn.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
-from fedrec.learn.random_torch import from_words, orders
+from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.samples import Samples
-from fedrec.learn.torch_workers import over_chunks
+from fedrec.learn.torch.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
+from fedrec.learn.torch.random import from_words, orders
+from fedrec.learn.torch.workers import over_chunks
 
 if TYPE_CHECKING:
     from fedrec.learn.train import LocalSettings, Trained
@@ -106,9 +105,10 @@ def train_batched(
         },
         loss=np.zeros(block.n_clients),
     )  # fmt: skip
-    limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, dim)
-    chunks = list(_chunks(counts, settings.batch_size, limit))
-    over_chunks(partial(_train_chunk, job), chunks, device, threads)
+    limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, dim)  # samples of a step
+    falling = largest_first(counts)
+    together = chunks(falling, lambda at: limit // min(settings.batch_size, int(counts[falling[at]])))
+    over_chunks(partial(_train_chunk, job), list(together), device, threads)
     return Trained(
         users=job.users_out,
         rows=Rows(rows_start, rows_ids, _returned(job.changes), block.n_items),
@@ -145,24 +145,11 @@ def _shared_networks(backbone: Backbone, networks: dict[str, Array], block: Bloc
     return frozenset(found)
 
 
-def _chunks(counts: Int64, batch: int, limit: int) -> Iterator[Int64]:
-    """Clients that have samples, largest first, in runs of at most ``limit`` samples a step."""
-    falling = np.argsort(-counts, kind="stable").astype(np.int64)
-    falling = falling[: int((counts > 0).sum())]
-    at = 0
-    while at < len(falling):
-        wide = min(batch, int(counts[falling[at]]))
-        upto = at + max(1, limit // wide)
-        yield falling[at:upto]
-        at = upto
-
-
 def _train_chunk(job: _Job, clients: Int64) -> None:
     """All epochs of some clients (largest first), written into the job's outputs."""
     block, settings, device = job.block, job.settings, job.device
-    counts, epochs, batch = job.counts[clients], settings.epochs, settings.batch_size
-    batches = -(-counts // batch)
-    steps = batches * epochs
+    counts, epochs = job.counts[clients], settings.epochs
+    lockstep = Lockstep(counts, settings.batch_size, epochs)
     users = segments(block.user_start, clients)
     users_at = offsets(np.diff(block.user_start)[clients])
     single = bool((np.diff(users_at) == 1).all())
@@ -171,30 +158,19 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
 
     ordered = _Ordered.build(job, clients, counts, users_at, rows_at, single)
     start, where = _rows_start(job, clients)
-    items = _rows(job, clients, start, adam, int(steps[0]))
+    items = _rows(job, clients, start, adam, len(lockstep))
     people = Dense(torch.from_numpy(job.users[users].astype(np.float32)).to(device), job.lr_users, adam)
     networks = {name: _network(job, name, clients, users, adam) for name in job.networks}
-    n, nb = torch.from_numpy(counts).to(device), torch.from_numpy(batches).to(device)
-    base = torch.from_numpy(offsets(counts)[:-1] * epochs).to(device)
-    along = torch.arange(min(batch, int(counts[0])), device=device)
     losses = torch.zeros(len(clients), device=device)
     per_user = job.backbone.per_user
 
-    for k in range(int(steps[0])):
-        active = int(np.searchsorted(-steps, -k))  # clients that make more than k steps
+    for host in lockstep:
+        step = host.on(device)
+        k, active, width = step.number, step.active, step.width
         upto = int(users_at[active])
-        which = k % batches[:active]
-        lengths = np.minimum(batch, counts[:active] - which * batch)
-        width = int(lengths.max())
-        epoch = k // nb[:active]
-        begin = (k % nb[:active]) * batch
-        length = (n[:active] - begin).clamp_(max=batch)
-        inside = along[:width] < length[:, None]  # [active, width]
-        index = (base[:active] + epoch * n[:active] + begin)[:, None] + along[:width]
-        if int(lengths.min()) < width:
-            index = torch.where(inside, index, ordered.total)
-        index = index.view(-1)
-        weight = inside / length[:, None]
+        inside, index = step.grid(ordered.total)  # [active, width]
+        index = index.reshape(-1)
+        weight = inside / step.length[:, None]
 
         rows = ordered.rows(index)
         vectors = items.read(rows, k + 1).requires_grad_()
@@ -230,10 +206,10 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
             for (name, layer), gradient in zip(networks.items(), gradients[2:], strict=True):
                 if gradient is not None:
                     layer.step(k + 1, upto if name in per_user else active, gradient)
-            if (k // batches[:active]).max() == epochs - 1:
-                losses[:active] += (each.detach() * inside).sum(1) * (epoch == epochs - 1)
+            if host.epoch.max() == epochs - 1:
+                losses[:active] += (each.detach() * inside).sum(1) * (step.epoch == epochs - 1)
 
-    row_steps = torch.from_numpy(np.repeat(steps, np.diff(rows_at))).to(device)
+    row_steps = torch.from_numpy(np.repeat(lockstep.steps, np.diff(rows_at))).to(device)
     job.changes.index_copy_(0, where, items.finish(row_steps) - start)
     job.users_out[users] = people.value.cpu().numpy()
     job.loss[clients] = losses.double().cpu().numpy() / counts

@@ -12,15 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrec.learn.adam import BETA_1, BETA_2, EPS, schedule
+from fedrec.learn.adam import BETA_1, BETA_2, EPS, descend, schedule
 
 
 class Dense:
-    """Parameters whose every entry may move at every step (users, networks)."""
+    """Parameters whose every entry may move at every step (users, networks).
 
-    def __init__(self, value: Tensor, lr: float, adam: bool, weight_decay: float = 0.0) -> None:
+    ``fused`` steps are one pass over memory and round otherwise than the plain ones.
+    """
+
+    def __init__(self, value: Tensor, lr: float, adam: bool, weight_decay: float = 0.0, *, fused: bool = True) -> None:
         # the fused step takes its tensors as plain runs of memory
-        self.value, self.lr, self.weight_decay = value.contiguous(), lr, weight_decay
+        self.value, self.lr, self.weight_decay, self.fused = value.contiguous(), lr, weight_decay, fused
         self.first = torch.zeros_like(self.value) if adam else None
         self.second = torch.zeros_like(self.value) if adam else None
 
@@ -31,6 +34,9 @@ class Dense:
             if self.weight_decay:
                 gradient = gradient.add(value, alpha=self.weight_decay)
             value.sub_(gradient, alpha=self.lr)
+            return
+        if not self.fused and not self.weight_decay:
+            descend(value, self.first[:upto], self.second[:upto], gradient, self.lr, number)
             return
         # the kernel of torch.optim.Adam(fused=True): one pass over memory instead of seven
         torch.ops.aten._fused_adam_(

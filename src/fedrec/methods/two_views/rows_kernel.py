@@ -1,6 +1,6 @@
 """Rows of two stacked tables on the CPU (numba): what a mini-batch and the prototypes read and change.
 
-A step of :mod:`fedrec.learn.two_tables_closed` touches whole tables, which torch does well, and a few thousand
+A step of :mod:`fedrec.methods.two_views.closed` touches whole tables, which torch does well, and a few thousand
 rows, which it does not: it copies them, multiplies copies and adds them back one by one. Here a row is read and
 written where it lies. Stacked tables come flat, ``[clients * m, d]``.
 """

@@ -1,7 +1,7 @@
 """What a mini-batch and the prototypes do to two stacked tables, in two ways.
 
 :class:`CopiedRows` is plain torch and runs on any device: rows are copied, worked on and added back.
-:class:`RowsInPlace` runs on the CPU and reads and writes rows where they lie (:mod:`fedrec.learn.two_tables_rows`).
+:class:`RowsInPlace` runs on the CPU and reads and writes rows where they lie (``rows_kernel.py``).
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fedrec.learn.two_tables import Batch, Positives, State
+from fedrec.methods.two_views.step import Batch, Positives, State
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Slopes:
     to_matrix: Tensor | None  # [active, d, d]; None where W is the identity
 
 
-class Rows(Protocol):
+class RowWork(Protocol):
     """The row work of one step."""
 
     def mean(self, table: Tensor, positives: Positives, name: str) -> Tensor:
@@ -109,7 +110,7 @@ class RowsInPlace:
         return self.state.shared.view(-1, dim).numpy(), self.state.private.view(-1, dim).numpy()
 
     def mean(self, table: Tensor, positives: Positives, name: str) -> Tensor:
-        from fedrec.learn.two_tables_rows import mean_rows
+        from fedrec.methods.two_views.rows_kernel import mean_rows
 
         active, dim = self.batch.active, table.shape[-1]
         out = self.state.scratch.take(name, active, 1, dim)
@@ -118,7 +119,7 @@ class RowsInPlace:
         return out
 
     def slopes(self, matrix: Tensor | None, affine: bool) -> Slopes:
-        from fedrec.learn.two_tables_rows import add_outer, sample_slopes, turn_users
+        from fedrec.methods.two_views.rows_kernel import add_outer, sample_slopes, turn_users
 
         state, batch, take = self.state, self.batch, self.state.scratch.take
         dim = state.users.shape[1]
@@ -145,9 +146,7 @@ class RowsInPlace:
         return Slopes(each, slope, people, turned, to_private.add_(back), to_bias, to_matrix)
 
     def descend(self, found: Slopes, rate: float, own_rate: float) -> None:
-        import numpy as np
-
-        from fedrec.learn.two_tables_rows import descend_rows
+        from fedrec.methods.two_views.rows_kernel import descend_rows
 
         descend_rows(
             *self._flat(), self.batch.flat.numpy(), self.batch.owner.view(-1).numpy(), found.slope.view(-1).numpy(),
@@ -155,9 +154,7 @@ class RowsInPlace:
         )  # fmt: skip
 
     def spread(self, table: Tensor, positives: Positives, gradient: Tensor, rate: float) -> None:
-        import numpy as np
-
-        from fedrec.learn.two_tables_rows import spread_rows
+        from fedrec.methods.two_views.rows_kernel import spread_rows
 
         active, dim = self.batch.active, table.shape[-1]
         flat, weight = positives.flat[:active].numpy(), positives.weight[:active].numpy()

@@ -8,7 +8,7 @@ from numba import njit
 from fedrec.core.block import Block
 from fedrec.data.ragged import offsets
 from fedrec.keyed import U64
-from fedrec.learn.random_kernel import below, word
+from fedrec.learn.kernel.random import below, word
 from fedrec.learn.samples import Samples, count
 from fedrec.threads import over_pieces
 

@@ -5,7 +5,7 @@ Rows that are in no mini-batch of a step are not visited: Adam's moves at such s
 when the row is next needed (:mod:`fedrec.learn.adam`), so the cost is linear in samples, not rows x steps.
 
 numba keeps the compiled kernel beside this file and looks at this file's time alone: after a change in
-``vectors.py``, ``adam.py`` or ``random_kernel.py``, touch this one.
+``vectors.py``, ``adam.py`` or ``random.py``, touch this one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,18 @@ import numpy as np
 from numba import njit, types
 
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
-from fedrec.learn.random_kernel import epoch_key, order
-from fedrec.learn.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, adam_step_of_one, add_scaled, clear, dot
+from fedrec.learn.kernel.random import epoch_key, order
+from fedrec.learn.kernel.vectors import (
+    GRADIENT,
+    LANES,
+    STRIDE,
+    adam_gap,
+    adam_step,
+    adam_step_of_one,
+    add_scaled,
+    clear,
+    dot,
+)
 
 _BLOCK, _ROW_G = np.uint64(STRIDE), np.uint64(GRADIENT)
 _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)

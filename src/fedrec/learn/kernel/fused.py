@@ -12,7 +12,7 @@ from fedrec.core.messages import Array, Float32, Rows
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.adam import schedule
-from fedrec.learn.kernel import train_clients
+from fedrec.learn.kernel.clients import train_clients
 from fedrec.learn.samples import Samples
 from fedrec.threads import over_pieces
 
