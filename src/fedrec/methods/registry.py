@@ -46,7 +46,7 @@ BUILT_IN: dict[str, str] = {
     "fediar": "fedrec.methods.fediar:FedIar",
     "fedease": "fedrec.methods.fedease:FedEase",
     "fedspectral": "fedrec.methods.fedspectral:FedSpectral",
-    "fedcia": "fedrec.methods.fedcia:FedCia",
+    "fedcia": "fedrec.methods.fedcia.method:FedCia",
     "fedlightgcn": "fedrec.methods.fedlightgcn:FedLightGcn",
 }
 
