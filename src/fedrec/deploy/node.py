@@ -87,7 +87,7 @@ class Node:
 
     @cached_property
     def method(self) -> Any:
-        kind = find_method(self.settings.method)
+        kind = find_method(self.settings.method, self.settings.settings)
         return kind(kind.Settings(**self.settings.settings), self.settings.device)
 
     @cached_property

@@ -22,6 +22,7 @@ from fedrec.methods.personal import (
     Networks,
     PersonalDownload,
     PersonalMethod,
+    PersonalModel,
     PersonalServer,
     PersonalSettings,
     TicketUpload,
@@ -76,7 +77,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
     def start_tables(self, private: UserVectors, download: PersonalDownload) -> tuple[Any, Networks]:
         return download.tables, download.networks
 
-    def sent(self, trained: Trained, tables: Any, block: Block, keys: Keys) -> TicketUpload:
+    def sent(self, trained: Trained, model: PersonalModel, block: Block, keys: Keys) -> TicketUpload:
         return TicketUpload(trained.rows, trained.networks, block.sizes.astype(np.int32), tickets(block, keys))
 
     def aggregate(self, server: PersonalServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> PersonalServer:

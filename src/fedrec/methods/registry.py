@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -37,7 +38,8 @@ BUILT_IN: dict[str, str] = {
     "pfedgraph": "fedrec.methods.pfedgraph:PFedGraph",
     "gpfedrec": "fedrec.methods.gpfedrec:GPFedRec",
     "pfedrec": "fedrec.methods.pfedrec:PFedRec",
-    "fedca": "fedrec.methods.fedca:FedCa",
+    "fedca": "fedrec.methods.fedca.fedca:FedCa",
+    "fedca-approx": "fedrec.methods.fedca.approx:FedCaApprox",
     "fedvae": "fedrec.methods.fedvae:FedVae",
     "feddae": "fedrec.methods.feddae:FedDae",
     "cofedrec": "fedrec.methods.cofedrec:CoFedRec",
@@ -49,6 +51,9 @@ BUILT_IN: dict[str, str] = {
     "fedcia": "fedrec.methods.fedcia.method:FedCia",
     "fedlightgcn": "fedrec.methods.fedlightgcn:FedLightGcn",
 }
+
+GROWN_OUT = {("fedca", "neighbours"): "fedca-approx"}
+"""Settings that have become methods of their own: a run that sets one is a run of that method."""
 
 ENTRY_POINT_GROUP = "fedrec.methods"
 
@@ -71,8 +76,11 @@ def names() -> list[str]:
     return list(dict.fromkeys([*BUILT_IN, *installed, *_registered]))
 
 
-def find(name: str) -> Kind:
-    """The class of a method; an unknown name is bad input, with the nearest known one."""
+def find(name: str, settings: Mapping[str, Any] | None = None) -> Kind:
+    """The class of a method, as it is run with ``settings``; an unknown name is bad input, with the nearest known."""
+    for (method, setting), own in GROWN_OUT.items():
+        if method == name and (settings or {}).get(setting):
+            name = own
     if name in _registered:
         return _registered[name]
     if name in BUILT_IN:
