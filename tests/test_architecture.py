@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "fedrec"
 
 LAYERS = [
-    {"errors", "keyed"},
+    {"errors", "keyed", "threads"},
     {"data"},
     {"evaluation"},
     {"core"},

@@ -21,7 +21,7 @@ from fedrec.core.reference import Reference
 from fedrec.data.sources import SOURCES
 from fedrec.jobs import Job, reason_of
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.folder import RESULT, ROUNDS
+from fedrec.runs.folder import RESULT, ROUNDS, RunFolder
 from fedrec.runs.settings import RunSettings
 
 MIB = 1 << 20
@@ -110,7 +110,7 @@ def carry_out(
     estimate = Estimate()
     for job in jobs:
         if job.state == "finished":
-            seconds = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))["seconds"]["total"]
+            seconds = RunFolder(job.folder).result()["seconds"]["total"]
             estimate.add(job.settings, seconds)
     open_jobs = [job for job in jobs if job.state != "finished"]
     if parallel <= 1:
@@ -253,7 +253,7 @@ class _Pool:
             failure = self.failures[job.folder] = said[-1] if said and status > 0 else killed
         else:
             self.estimate.add(job.settings, seconds)
-            result = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))
+            result = RunFolder(job.folder).result()
             self.peaks[job.settings.method, job.settings.data] = result["memory"]["peak_mb"]
         self.done += 1
         self.watcher.ends(job, seconds, failure, self.done, self.total, self._left())

@@ -95,6 +95,8 @@ def prepare(settings: RunSettings) -> Prepared:
         settings.data_dir,
         min_interactions=settings.min_interactions,
         paper=protocol.paper,
+        columns=settings.columns,
+        min_rating=settings.min_rating,
     )
     if settings.clients is not None:
         data = partition(data, settings.clients)
@@ -144,11 +146,13 @@ def resume(
     """Continue a run from its last checkpoint; a finished one is only read."""
     folder = RunFolder.open(path)
     prepared = prepare(folder.settings())
-    modules = (type(prepared.method).__module__,)
+    runtime = prepared.runtime
     if folder.finished:
-        prepared.runtime.restore(folder.model(modules))
+        runtime.restore(folder.model(runtime.expected()))
         return Result(folder.result(), prepared, folder)
-    return _carry_out(prepared, folder, folder.restore(modules), on_round, on_start)
+    over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
+    progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
+    return _carry_out(prepared, folder, progress, on_round, on_start)
 
 
 def opened(path: Path) -> Result:
@@ -159,7 +163,7 @@ def opened(path: Path) -> Result:
     seen, now = result["data"], data_of(prepared)
     if seen != now:
         raise BadInput(f"the data of {path} has changed since the run ({seen} then, {now} now)")
-    prepared.runtime.restore(folder.model((type(prepared.method).__module__,)))
+    prepared.runtime.restore(folder.model(prepared.runtime.expected()))
     return Result(result, prepared, folder)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from fedrec import running
 from fedrec.core.settings import build
 from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
-from fedrec.deploy.job import Job, read_served
 from fedrec.deploy.processes import free_ports
-from fedrec.deploy.rules import Rules
+from fedrec.deploy.server.job import Job, read_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 

@@ -13,7 +13,7 @@ from fedrec import running
 from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.method import Method
 from fedrec.core.state import flatten
-from fedrec.deploy.node import Node
+from fedrec.deploy.node.node import Node
 from fedrec.methods.registry import find
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))  # nodes that answer in process

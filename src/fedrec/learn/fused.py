@@ -14,7 +14,7 @@ from fedrec.keyed import U64
 from fedrec.learn.adam import schedule
 from fedrec.learn.kernel import train_clients
 from fedrec.learn.samples import Samples
-from fedrec.learn.workers import over_pieces
+from fedrec.threads import over_pieces
 
 if TYPE_CHECKING:
     from fedrec.learn.train import LocalSettings, Trained

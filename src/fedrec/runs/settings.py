@@ -17,12 +17,14 @@ class RunSettings(Settings):
     data: str = Field("demo", description="registry name, synthetic world, file or folder")
     data_dir: Path | None = Field(None, description="where data sets lie ($FEDREC_DATA, then the cache folder)")
     protocol: str = Field("strict", description="how the model is judged")
-    rounds: int = Field(100, ge=1, description="rounds (steps, for a centralised reference)")
-    seed: int = Field(0, ge=0, description="seed of everything that is drawn")
+    rounds: int = Field(100, ge=1, lt=1 << 31, description="rounds (steps, for a centralised reference)")
+    seed: int = Field(0, ge=0, lt=1 << 64, description="seed of everything that is drawn")
     participation: float = Field(1.0, description="share of clients that take part in a round")
     rest: bool = Field(False, description="nobody takes part twice in a row (FedDAE)")
     dropout: float = Field(0.0, description="probability that a chosen client does not answer")
     min_interactions: int | None = Field(None, ge=1, description="drop users with fewer interactions")
+    columns: str | None = Field(None, description="which column of an own file means what: user=NAME,item=NAME")
+    min_rating: float | None = Field(None, description="rows with a lower rating are no interactions [0 or less]")
     train_share: float = Field(
         1.0, gt=0, le=1, description="learn from a random share of each user's training interactions"
     )

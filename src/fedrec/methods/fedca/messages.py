@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core import messages
-from fedrec.core.messages import Array, Float32, per_client, per_interaction, per_user
+from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.methods.personal import PersonalDownload, lowest
 
@@ -45,9 +45,10 @@ class FedCaUpload(messages.Upload):
 
     tables: Float32 = per_client()  # [clients, n_items, d] Q_u
     networks: dict[str, Array] = per_client()  # [clients, ...]
-    sizes: NDArray[np.int32] | None = per_client(protect=False)  # [clients] |D_u|
+    sizes: NDArray[np.int32] | None = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients] |D_u|
     tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients] the lowest share r is aggregated
-    subspaces: Float32 | None = per_interaction(protect=False)  # [interactions, k] X_u; has noise of its own
+    # [interactions, k] X_u; has noise of its own
+    subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")
     components: Float32 | None = per_client(protect=False)  # [clients, k, d] instead of X_u, as coded
 
 

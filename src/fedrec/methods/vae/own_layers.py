@@ -52,8 +52,8 @@ class OwnLayers:
         out = self.weights.new_zeros((self.deltas.shape[0], self.weights.shape[1]))
         if not self.kernel:
             return out.index_add_(0, self.owners, self.weights * inputs[:, None])
-        from fedrec.learn.workers import over_pieces
         from fedrec.methods.vae.outer_kernel import read_layers
+        from fedrec.threads import over_pieces
 
         arguments = (self.start, self.weights.numpy(), self.inputs.numpy(), epoch, out.numpy())
         over_pieces(read_layers, np.diff(self.start), arguments)
@@ -63,8 +63,8 @@ class OwnLayers:
         """Gradient of the inputs ``[rows]`` from that of the outputs ``[users, out]``; then one step."""
         self.deltas[:, epoch] = delta
         if self.kernel:
-            from fedrec.learn.workers import over_pieces
             from fedrec.methods.vae.outer_kernel import step_layers
+            from fedrec.threads import over_pieces
 
             back = self.weights.new_zeros(len(self.weights))
             arguments = (

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.core.settings import PrivacySettings
+from fedrec.core.settings import FOLDER, MEMORY, PrivacySettings
 
 
 class VaeSettings(PrivacySettings):
@@ -63,6 +63,11 @@ class FedDaeSettings(VaeSettings):
         "evaluated so; or gates afresh and the encoder averaged on the server like the global one (the public code)",
     )
     private_budget_mb: int = Field(
-        8192, ge=0, description="memory for private encoders; what exceeds it lives on disk (memory-mapped)"
+        8192,
+        ge=0,
+        description="memory for private encoders; what exceeds it lives on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
     )
-    private_dir: str | None = Field(None, description="where that is [the system's temporary folder]")
+    private_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )
