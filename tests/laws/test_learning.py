@@ -9,7 +9,7 @@ from fedrec.core.population import population
 from fedrec.data.load import load
 from fedrec.evaluation.canary import chance
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.methods.popularity import Popularity
+from fedrec.methods.references.popularity import Popularity
 from fedrec.methods.registry import find
 from fedrec.simulate.central import CentralRun
 

@@ -31,7 +31,7 @@ from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
 from fedrec.threads import thread_count
 
 if TYPE_CHECKING:

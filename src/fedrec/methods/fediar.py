@@ -31,7 +31,7 @@ from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods.embedding import EmbeddingSettings, fresh
+from fedrec.methods._shared.embedding import EmbeddingSettings, fresh
 
 
 class FedIarSettings(TrainingSettings):

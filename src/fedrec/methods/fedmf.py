@@ -18,7 +18,7 @@ from pydantic import Field
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

@@ -25,9 +25,9 @@ from fedrec.data.ragged import Int64, offsets
 from fedrec.learn.train import Trained
 from fedrec.maths.clustering import kmeans, sketch
 from fedrec.maths.graphs import smoothed
-from fedrec.methods.embedding import EmbeddingMethod, UserVectors
-from fedrec.methods.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings
-from fedrec.methods.profiles import ProfileUpload, centres, interacted
+from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors
+from fedrec.methods._shared.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings
+from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class PerFedRecSettings(PersonalSettings):

@@ -17,8 +17,8 @@ from fedrec.core.block import Block, World
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.train import Trained
-from fedrec.methods.embedding import UserVectors
-from fedrec.methods.personal import (
+from fedrec.methods._shared.embedding import UserVectors
+from fedrec.methods._shared.personal import (
     Networks,
     PersonalDownload,
     PersonalMethod,

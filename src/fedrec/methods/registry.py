@@ -15,14 +15,14 @@ Kind = type[Method[Any, Any, Any, Any]] | type[Reference[Any]]
 
 BUILT_IN: dict[str, str] = {
     # centralised references
-    "random": "fedrec.methods.random_scores:RandomScores",
-    "popularity": "fedrec.methods.popularity:Popularity",
-    "ease": "fedrec.methods.ease:Ease",
-    "gfcf": "fedrec.methods.gfcf:GfCf",
-    "mf": "fedrec.methods.central_mf:CentralMf",
-    "neumf": "fedrec.methods.neumf:CentralNeuMf",
-    "sasrec": "fedrec.methods.sasrec:CentralSasRec",
-    "lightgcn": "fedrec.methods.lightgcn:LightGcn",
+    "random": "fedrec.methods.references.random_scores:RandomScores",
+    "popularity": "fedrec.methods.references.popularity:Popularity",
+    "ease": "fedrec.methods.references.ease:Ease",
+    "gfcf": "fedrec.methods.references.gfcf:GfCf",
+    "mf": "fedrec.methods.references.mf:CentralMf",
+    "neumf": "fedrec.methods.references.neumf:CentralNeuMf",
+    "sasrec": "fedrec.methods.references.sasrec:CentralSasRec",
+    "lightgcn": "fedrec.methods.references.lightgcn:LightGcn",
     "multvae": "fedrec.methods.vae.multvae:MultVae",
     "recvae": "fedrec.methods.vae.recvae:RecVae",
     "centdae": "fedrec.methods.vae.centdae:CentDae",

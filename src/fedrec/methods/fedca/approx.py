@@ -21,11 +21,11 @@ from fedrec.core.messages import Float32, Limit, per_client, per_interaction, pe
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.errors import BadInput
-from fedrec.methods.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.personal import of_clients, tickets
 from fedrec.methods.fedca.fedca import data_part
 from fedrec.methods.fedca.messages import Reported
 from fedrec.methods.fedca.settings import FedCaApproxSettings
-from fedrec.methods.personal import of_clients, tickets
 
 if TYPE_CHECKING:
     from fedrec.maths.neighbours import FewRows

@@ -30,10 +30,8 @@ from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
 from fedrec.learn.train import Trained
-from fedrec.methods.embedding import EmbeddingMethod, fresh_items
-from fedrec.methods.fedca.messages import FedCaDownload, FedCaPrivate, FedCaServer, FedCaUpload, Reported
-from fedrec.methods.fedca.settings import FedCaSettings
-from fedrec.methods.personal import (
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.personal import (
     Networks,
     PersonalMethod,
     PersonalModel,
@@ -42,6 +40,8 @@ from fedrec.methods.personal import (
     of_clients,
     tickets,
 )
+from fedrec.methods.fedca.messages import FedCaDownload, FedCaPrivate, FedCaServer, FedCaUpload, Reported
+from fedrec.methods.fedca.settings import FedCaSettings
 
 
 class FedCa(PersonalMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload]):

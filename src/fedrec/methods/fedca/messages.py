@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user
 from fedrec.data.ragged import Int64, offsets, segments
-from fedrec.methods.personal import PersonalDownload, lowest
+from fedrec.methods._shared.personal import PersonalDownload, lowest
 
 
 @dataclass(frozen=True)

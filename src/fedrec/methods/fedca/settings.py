@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.methods.personal import PersonalSettings
+from fedrec.methods._shared.personal import PersonalSettings
 
 
 class FedCaSettings(PersonalSettings):

@@ -14,11 +14,11 @@ from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.keyed import keys_of
+from fedrec.methods._shared.personal import lowest, tickets
 from fedrec.methods.fedca.approx import FedCaApprox
 from fedrec.methods.fedca.fedca import FedCa, laplace_rows
 from fedrec.methods.fedca.messages import FedCaDownload, FedCaUpload
 from fedrec.methods.fedca.settings import FedCaApproxSettings, FedCaSettings
-from fedrec.methods.personal import lowest, tickets
 from fedrec.methods.registry import find
 
 KEYS = Keys(5, 1)

@@ -26,7 +26,7 @@ from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.maths.interaction_matrix import matrix
-from fedrec.methods.ease import Ease, EaseSettings
+from fedrec.methods.references.ease import Ease, EaseSettings
 from fedrec.methods.registry import find
 from fedrec.simulate.runtime import Simulator
 
@@ -321,7 +321,7 @@ def test_graph_training_is_autograd_with_torchs_adam():
     from fedrec.learn.graphs import train_graphs
     from fedrec.learn.samples import draw as draw_samples
     from fedrec.learn.shuffle import epoch_key, order
-    from fedrec.methods.lightgcn import LightGcnSettings
+    from fedrec.methods.references.lightgcn import LightGcnSettings
 
     rng = np.random.default_rng(5)
     rows = (rng.random((7, 12)) < 0.3).astype(int)
