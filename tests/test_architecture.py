@@ -91,3 +91,40 @@ def test_only_kernels_import_numba():
         if path.parent != SOURCE / "learn" / "kernel" and not path.stem.endswith("_kernel"):
             text = path.read_text()
             assert not [how for how in ("import numba", "from numba", "llvmlite") if how in text], path
+
+
+METHODS = SOURCE / "methods"
+PAPERS = ["fedca/fedca.py", "fedcia/fedcia.py", "vae/feddae.py"]
+"""Files that show a paper's objective and server step."""
+
+
+def other_rooms(path: Path, home: str) -> set[str]:
+    """Modules of `methods` outside a folder, and outside what all methods may share, that a file imports."""
+    allowed = (f"fedrec.methods.{home}", "fedrec.methods._shared", "fedrec.methods.registry")
+    named = {n.module or "" for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)}
+    return {name for name in named if name.startswith("fedrec.methods") and not name.startswith(allowed)}
+
+
+@pytest.mark.parametrize("home", ["_shared", "fedca", "fedcia", "references", "vae"])
+def test_an_engine_lives_with_its_papers(home: str) -> None:
+    """A family's folder takes nothing from another method's."""
+    files = sorted((METHODS / home).glob("*.py"))
+    assert len(files) > 1
+    for path in files:
+        assert not other_rooms(path, home), path
+        assert len(path.read_text().splitlines()) <= 250, path
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_papers_file_is_read_without_hops(paper: str) -> None:
+    """No hop to another room but learn/, maths/ and backbones/, beside the contract that every method fulfils."""
+    rooms = {"core", "data", "learn", "maths", "backbones", "methods", "errors", "keyed"}
+    assert imported(METHODS / paper) <= rooms
+
+
+def test_a_hop_into_another_family_is_noticed(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "from fedrec.methods.vae.feddae import FedDae\nfrom fedrec.methods.fedca.messages import Reported\n"
+    )
+    assert other_rooms(planted, "fedca") == {"fedrec.methods.vae.feddae"}

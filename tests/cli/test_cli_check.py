@@ -187,7 +187,8 @@ def test_a_momentum_on_the_method_is_named(fedrec: Cli, example: str, tmp_path: 
         ),
         (
             "central.py",
-            "from fedrec.methods.registry import register\nfrom fedrec.methods.popularity import Popularity\n\n\n"
+            "from fedrec.methods.registry import register\n"
+            "from fedrec.methods.references.popularity import Popularity\n\n\n"
             "@register\nclass Mine(Popularity):\n    name = 'mine'\n",
             "centralised references only",
         ),

@@ -97,7 +97,7 @@ def test_own_data_in_a_file(fedrec, tmp_path):
 
 
 def test_a_failure_is_one_line_and_status_1(fedrec, monkeypatch):
-    from fedrec.methods.popularity import Popularity
+    from fedrec.methods.references.popularity import Popularity
 
     def broken(*_):
         raise RuntimeError("the roof fell in")

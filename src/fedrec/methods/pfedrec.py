@@ -26,7 +26,7 @@ from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.samples import draw
 from fedrec.learn.train import Trained, train_block
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from fedrec.core.block import Block
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
 from fedrec.methods.two_views.fedrap import regularisers, schedule
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation

@@ -20,7 +20,7 @@ from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, sha
 from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Objective

@@ -1,102 +1,40 @@
-"""What the federated variational autoencoders share: local work, the server's step, scores.
+"""What the federated variational autoencoders share: the start, a round of a block of users, scores.
 
-FedDAE (:mod:`fedrec.methods.feddae`) adds a private encoder and a gate, FedVAE has neither. Symbols as in the
+FedDAE (:mod:`fedrec.methods.vae.feddae`) adds a private encoder and a gate, FedVAE has neither. Symbols as in the
 FedDAE paper: global encoder phi, decoder theta (shared); local encoder phi_u, gate psi_u (private).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from pydantic import Field
 
 from fedrec import keyed
 from fedrec.backbones.vae import OWN, Bags, Sizes, fresh_decoder, fresh_encoder, to_device
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Keys, Method, Reply, Update
-from fedrec.core.settings import PrivacySettings
+from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
-from fedrec.learn.adam import BETA_1, BETA_2, EPS
-from fedrec.methods.vae_messages import (
+from fedrec.methods.vae.gradients import dense_upload
+from fedrec.methods.vae.messages import (
     DenseUpload,
     FactoredUpload,
-    Float64,
     LocalNets,
     Nets,
+    Span,
     TwinDense,
     TwinFactored,
     TwinNets,
-    add_dense,
-    add_factored,
-    dense_upload,
+    VaeServer,
 )
+from fedrec.methods.vae.plan import LocalPlan
+from fedrec.methods.vae.settings import VaeSettings
 
 if TYPE_CHECKING:
-    from fedrec.learn.dual_encoder import LocalPlan, PrivateParts
-
-
-class VaeSettings(PrivacySettings):
-    """Settings of the federated variational autoencoders; defaults from FedDAE's experiments."""
-
-    dim: int = Field(256, ge=1, description="d of the latent variable; layers m-3d-2d-d (m-768-512-256)")
-    epochs: int = Field(10, ge=1, description="local epochs a round (E)")
-    lr: float = Field(1e-3, gt=0, description="learning rate on the clients (eta)")
-    server_lr: float = Field(1e-3, gt=0, description="learning rate on the server (eta in lines 7 and 8)")
-    server_optimizer: Literal["adam", "sgd"] = Field("adam", description="how the server descends")
-    local_shared: Literal["frozen", "descent", "adam"] = Field(
-        "descent",
-        description="a client's copies of the shared layers in its local epochs: as downloaded, plain gradient "
-        "descent (Algorithm 1, line 4), or an Adam of their own (many times slower)",
-    )
-    alpha: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="weight alpha_u of a client's loss (Eq. 7), by which descent of the copies is scaled; 0 stands "
-        "for 1/n. With 1 the copies of users with long histories diverge at the paper's rate",
-    )
-    local_gradient: Literal["fresh", "accumulated"] = Field(
-        "fresh",
-        description="what the clients' Adam sees in an epoch: its gradient, or the sum since the round began (the "
-        "public code, which never clears it)",
-    )
-    beta: float = Field(1.0, ge=0, description="weight of the KL term once annealed (beta of Eq. 6)")
-    anneal: int = Field(100, ge=0, description="rounds in which beta rises from 0; 0 starts with all of it")
-    schedule: Literal["rise", "first-round"] = Field(
-        "rise", description="beta over the rounds: rising (anneal), or whole in the first and 0 after (the public code)"
-    )
-    dropout: float = Field(0.5, ge=0, lt=1, description="probability that an input of the encoders is dropped")
-    gradients: Literal["factored", "dense"] = Field(
-        "factored",
-        description="how gradients cross the wire: as the E outer products that they are sums of (many times "
-        "smaller), or whole (then a sum suffices); with clip, noise or compression always whole",
-    )
-    chunk: int = Field(64, ge=1, description="users that train together; changes nothing but speed")
-
-
-@dataclass(frozen=True)
-class VaeServer:
-    """phi and theta, and the server's Adam."""
-
-    nets: dict[str, Array]
-    mean: dict[str, Array]
-    square: dict[str, Array]
-    alpha: Float32  # [1] alpha_u of Eq. (7), the same for all users
-    step: int = 0
-
-
-@dataclass(frozen=True)
-class Span:
-    """Some users of a block and their interactions."""
-
-    users: slice
-    interactions: slice
-
+    from fedrec.methods.vae.own_encoder import PrivateParts
 
 P = TypeVar("P", bound=messages.Private)
 
@@ -104,7 +42,7 @@ P = TypeVar("P", bound=messages.Private)
 class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
     """Local training with accumulated gradients; subclasses say what is private."""
 
-    Settings: ClassVar[type[PrivacySettings]] = VaeSettings
+    Settings: ClassVar[type[VaeSettings]] = VaeSettings
     Download = Nets
     Upload: ClassVar[type[Any]] = FactoredUpload
     small: ClassVar[dict[str, Any]] = {"dim": 3, "epochs": 2, "chunk": 8}
@@ -132,8 +70,6 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
 
     def plan(self, keys: Keys, alpha: float = 1.0) -> LocalPlan:
         """How clients train in this round; beta rises by the round's number."""
-        from fedrec.learn.dual_encoder import LocalPlan
-
         chosen = self.settings
         risen = min(1.0, (keys.round - 1) / chosen.anneal) if chosen.anneal else 1.0
         if chosen.schedule == "first-round":
@@ -180,7 +116,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         """ClientUpdate of Algorithm 1 for every user of the block, a chunk of users at a time."""
         import torch
 
-        from fedrec.learn.dual_encoder import train_chunk
+        from fedrec.methods.vae.client_update import train_chunk
 
         plan, chosen = self.plan(keys, float(download.alpha[0])), self.settings
         nets = to_device(download.arrays(), self.device)
@@ -221,31 +157,6 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         inside = slice(int(start[0]), int(start[-1]))
         return Bags(start - start[0], block.train.values[inside], self.device), Span(users, inside)
 
-    def aggregate(self, server: VaeServer, replies: Iterator[Reply[Any]], keys: Keys) -> VaeServer:
-        """Lines 7 and 8 of Algorithm 1: the mean of the accumulated gradients, then one step."""
-        total: dict[str, Float64] = {name: np.zeros(array.shape) for name, array in server.nets.items()}
-        users = 0
-        for reply in replies:
-            add = add_dense if isinstance(reply.upload, DenseUpload) else add_factored
-            users += add(total, reply.upload, self.device)
-        if not users:
-            return server
-        return self.descend(server, {name: (sum_ / users).astype(np.float32) for name, sum_ in total.items()})
-
-    def descend(self, server: VaeServer, gradient: dict[str, Array]) -> VaeServer:
-        """One step of the server's optimiser along the mean gradient."""
-        rate, step = self.settings.server_lr, server.step + 1
-        if self.settings.server_optimizer == "sgd":
-            nets = {name: array - rate * gradient[name] for name, array in server.nets.items()}
-            return replace(server, nets={n: a.astype(np.float32) for n, a in nets.items()}, step=step)
-        nets, means, squares = {}, {}, {}
-        for name, g in gradient.items():
-            mean = means[name] = np.float32(BETA_1) * server.mean[name] + np.float32(1 - BETA_1) * g
-            square = squares[name] = np.float32(BETA_2) * server.square[name] + np.float32(1 - BETA_2) * g * g
-            root = np.sqrt(square / np.float32(1 - BETA_2**step)) + np.float32(EPS)
-            nets[name] = server.nets[name] - np.float32(rate / (1 - BETA_1**step)) * mean / root
-        return VaeServer(nets, means, squares, server.alpha, step)
-
     def model(self, download: Nets) -> LocalNets:
         return LocalNets(download, None)
 
@@ -253,7 +164,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         """Logits at the mean of z_u, without dropout."""
         import torch
 
-        from fedrec.learn.dual_encoder import ACTIVATIONS, DELTAS, code_chunk
+        from fedrec.methods.vae.client_update import ACTIVATIONS, DELTAS, code_chunk
 
         given_nets, factors = model.nets, model.changes
         nets = to_device(given_nets.arrays(), self.device)

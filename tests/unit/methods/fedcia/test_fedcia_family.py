@@ -26,7 +26,7 @@ from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.maths.interaction_matrix import matrix
-from fedrec.methods.ease import Ease, EaseSettings
+from fedrec.methods.references.ease import Ease, EaseSettings
 from fedrec.methods.registry import find
 from fedrec.simulate.runtime import Simulator
 
@@ -209,7 +209,7 @@ def test_gfcf_scores_with_its_own_and_the_global_filter(demo):
     run(sim, 1)
     block, client = sim.people.block, 2
     users = np.arange(block.user_start[client], block.user_start[client + 1])
-    own = list(sim.method.filters(block))[client]
+    own = list(sim.method.exchange.filters(block))[client]
     whole = np.zeros((demo.n_items, demo.n_items))
     whole[own.items] = own.rows(demo.n_items)
     wanted = matrix(block.train.take(users), demo.n_items) @ (whole + 7.0 * sim.server.whole)
@@ -274,11 +274,11 @@ def test_without_alignment_nobody_sends_or_learns_from_anybody(demo, backbone):
 
 
 def test_mixed_dimensions_stay_within_each_clients_width(demo):
-    from fedrec.methods.fedcia_models import width
+    from fedrec.methods.fedcia.models import width
 
     sim = simulator("fedcia", partition(demo, 20), backbone="mf", mixed="dims", dim=8, lr=0.05)
     run(sim, 3)
-    widths = [width(sim.method.training, sim.people.block, client) for client in range(20)]
+    widths = [width(sim.method.exchange.settings, sim.people.block, client) for client in range(20)]
     assert set(widths) == {2, 4, 8}
     for client, own in enumerate(widths):
         assert (sim.private.tables[client, :, own:] == 0).all()
@@ -321,7 +321,7 @@ def test_graph_training_is_autograd_with_torchs_adam():
     from fedrec.learn.samples import draw as draw_samples
     from fedrec.learn.shuffle import epoch_key, order
     from fedrec.learn.torch.graphs import train_graphs
-    from fedrec.methods.lightgcn import LightGcnSettings
+    from fedrec.methods.references.lightgcn import LightGcnSettings
 
     rng = np.random.default_rng(5)
     rows = (rng.random((7, 12)) < 0.3).astype(int)
@@ -396,7 +396,8 @@ def test_graph_scores_are_those_of_each_clients_whole_convolved_table(personal: 
 
 
 def test_what_needs_one_round_says_so():
-    from fedrec.methods.fedcia import FedCia, FedCiaSettings
+    from fedrec.methods.fedcia.method import FedCia
+    from fedrec.methods.fedcia.settings import FedCiaSettings
     from fedrec.methods.fedease import FedEase
 
     assert FedEase().settled_after() == 1

@@ -11,7 +11,7 @@ from fedrec.backbones.vae import Sizes, decode, divergence, encode, fresh_decode
 from fedrec.core.messages import Array
 from fedrec.core.method import Card, Keys
 from fedrec.core.reference import Central
-from fedrec.methods.central_vae import Batch, CentralVae, likelihood
+from fedrec.methods.vae.central import Batch, CentralVae, likelihood
 
 if TYPE_CHECKING:
     import torch

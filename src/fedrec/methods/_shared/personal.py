@@ -23,7 +23,7 @@ from fedrec.core.messages import Array, Float32, Limit, Rows, per_client
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.learn.train import Trained
-from fedrec.methods.embedding import EmbeddingMethod, EmbeddingSettings, ItemUpload, fresh_items
+from fedrec.methods._shared.embedding import EmbeddingMethod, EmbeddingSettings, ItemUpload, fresh_items
 
 S = TypeVar("S")
 P = TypeVar("P", bound=messages.Private)
@@ -60,7 +60,7 @@ class PersonalModel(messages.Model):
     """What a client holds right after training: the table it started from with its changes on top."""
 
     tables: Float32 = per_client()  # [clients, n_items, d]
-    changes: Rows = per_client()
+    changes: Rows | None = per_client()
     networks: Networks = per_client()  # [clients, ...]
 
 
@@ -80,10 +80,14 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
         """Tables ``[clients, n_items, d]`` and networks ``[clients, ...]`` that clients start from, and score with."""
 
     @abstractmethod
-    def sent(self, trained: Trained, tables: Float32, block: Block, keys: Keys) -> U:
-        """What leaves after training from ``tables``."""
+    def sent(self, trained: Trained, model: PersonalModel, block: Block, keys: Keys) -> U:
+        """What leaves after training."""
 
-    def kept(self, private: Any, trained: Trained) -> Any:
+    def after(self, tables: Float32, networks: Networks, trained: Trained) -> PersonalModel:
+        """What clients hold after training from ``tables``; ``networks`` are the trained ones."""
+        return PersonalModel(tables, trained.rows, networks)
+
+    def kept(self, private: Any, trained: Trained, model: PersonalModel) -> Any:
         """What stays: the trained user vectors."""
         return replace(private, users=trained.users)
 
@@ -91,8 +95,9 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
         tables, networks = self.start_tables(private, download)
         trained = self.train(private.users, tables, networks, block, keys, proximal=self.settings.proximal)
         moved = {name: networks[name] + change for name, change in trained.networks.items()}
-        local = PersonalModel(tables, trained.rows, moved)
-        return Update(self.kept(private, trained), self.sent(trained, tables, block, keys), trained.loss, local)
+        model = self.after(tables, moved, trained)
+        kept = self.kept(private, trained, model)
+        return Update(kept, self.sent(trained, model, block, keys), trained.loss, model)
 
     def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         users = private.users
@@ -149,7 +154,7 @@ def add_changes(tables: Float32, clients: Int64, rows: Rows) -> None:
 
 @dataclass(frozen=True)
 class Collected:
-    """All uploads of a round: everybody's trained model, and what else they told, in the order they came."""
+    """All uploads of a round: who sent them and what else they report, in the order they came."""
 
     clients: Int64  # [n] who answered
     sizes: Int64  # [n]

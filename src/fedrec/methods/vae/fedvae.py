@@ -6,12 +6,16 @@ the FedDAE paper (same layers, likelihood and schedule as FedDAE).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.method import Card, Keys
-from fedrec.methods.vae_family import VaeMethod
+from fedrec.core.method import Card, Keys, Reply
+from fedrec.methods.vae.feddae import server_step
+from fedrec.methods.vae.messages import VaeServer
+from fedrec.methods.vae.method import VaeMethod
 
 
 @dataclass(frozen=True)
@@ -40,3 +44,7 @@ class FedVae(VaeMethod[NothingPrivate]):
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> NothingPrivate:
         return NothingPrivate()
+
+    def aggregate(self, server: VaeServer, replies: Iterator[Reply[Any]], keys: Keys) -> VaeServer:
+        """The mean of the gradients, then one step: lines 7 and 8 of FedDAE's Algorithm 1."""
+        return server_step(server, replies, self.settings, self.device)

@@ -21,7 +21,7 @@ from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
-from fedrec.methods.central_mf import one_client
+from fedrec.methods.references.mf import one_client
 
 
 @dataclass(frozen=True)

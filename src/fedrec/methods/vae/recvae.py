@@ -17,7 +17,7 @@ from fedrec.backbones.vae import Bags, affine, fresh_layer, glorot, to_device
 from fedrec.core.messages import Array
 from fedrec.core.method import Card, Keys
 from fedrec.core.reference import Central
-from fedrec.methods.central_vae import Batch, CentralVae, CentralVaeSettings, VaeState, likelihood
+from fedrec.methods.vae.central import Batch, CentralVae, CentralVaeSettings, VaeState, likelihood
 
 if TYPE_CHECKING:
     import torch

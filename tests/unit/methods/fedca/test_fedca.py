@@ -14,7 +14,12 @@ from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.keyed import keys_of
-from fedrec.methods.fedca import FedCa, FedCaDownload, FedCaSettings, FedCaUpload, laplace_rows, lowest
+from fedrec.methods._shared.personal import lowest, tickets
+from fedrec.methods.fedca.approx import FedCaApprox
+from fedrec.methods.fedca.fedca import FedCa, laplace_rows
+from fedrec.methods.fedca.messages import FedCaDownload, FedCaUpload
+from fedrec.methods.fedca.settings import FedCaApproxSettings, FedCaSettings
+from fedrec.methods.registry import find
 
 KEYS = Keys(5, 1)
 
@@ -40,11 +45,15 @@ def fedca(**given) -> FedCa:
     return FedCa(build(FedCaSettings, {"dim": 4, "epochs": 1, "r": 1.0, **given}, "fedca"))
 
 
+def approximate(**given) -> FedCaApprox:
+    return FedCaApprox(build(FedCaApproxSettings, {"dim": 4, "epochs": 1, "r": 1.0, **given}, "fedca-approx"))
+
+
 def world_of(block: Block) -> World:
     return World("test", block.n_items, block.n_users, block.n_clients)
 
 
-def one_round(method: FedCa, block: Block):
+def one_round(method: FedCa | FedCaApprox, block: Block):
     server = method.start_server(world_of(block), Keys(5, 0))
     private = method.start_clients(world_of(block), block, Keys(5, 0))
     update = method.local_update(private, method.download(server, block.clients), block, KEYS)
@@ -57,7 +66,7 @@ def test_section_5_1_3_blend_by_hand():
     private = method.start_clients(world_of(block), block, Keys(5, 0))
     private.tables[...] = 4.0
     download = FedCaDownload(np.full_like(server.tables, 8.0), {})
-    tables, _ = method.blended(private, download)
+    tables, _ = method.start_tables(private, download)
     np.testing.assert_allclose(tables, 5.0)  # 0.75 * 4 + 0.25 * 8
 
 
@@ -116,8 +125,8 @@ def test_the_share_r_is_aggregated_and_the_others_keep_their_own_table():
 
 
 def test_another_round_draws_another_share():
-    method, block = fedca(r=0.5), block_of([4] * 30)
-    first, second = (set(lowest(method.tickets(block, Keys(5, t)), 0.5)) for t in (1, 2))
+    block = block_of([4] * 30)
+    first, second = (set(lowest(tickets(block, Keys(5, t)), 0.5)) for t in (1, 2))
     assert len(first) == len(second) == 15
     assert first != second
 
@@ -217,8 +226,7 @@ def test_common_noise_leaves_the_svd_part_alone():
 def test_the_approximate_mode_with_room_for_all_equals_the_exact_one():
     block = block_of([5, 9, 7, 3, 20, 6])
     given = {"alpha": 0.3, "beta": 0.3, "rho": 0.6}
-    exact, few = fedca(**given), fedca(**given, neighbours=6, rows=40)
-    assert type(few).__name__ == "FedCaNeighbours"
+    exact, few = fedca(**given), approximate(**given, neighbours=6, rows=40)
     states = []
     for method in (exact, few):
         server = method.start_server(world_of(block), Keys(5, 0))
@@ -233,7 +241,7 @@ def test_the_approximate_mode_with_room_for_all_equals_the_exact_one():
 
 
 def test_the_approximate_mode_sends_no_more_than_its_rows():
-    method, block = fedca(neighbours=2, rows=6), block_of([5, 9, 7, 3])
+    method, block = approximate(neighbours=2, rows=6), block_of([5, 9, 7, 3])
     _, update, after = one_round(method, block)
     assert update.upload.values.shape == after.values.shape == (4, 6, 4)
     assert (np.diff(after.ids, axis=1) > 0).all() or (after.ids == block.n_items).any()
@@ -241,5 +249,12 @@ def test_the_approximate_mode_sends_no_more_than_its_rows():
 
 @pytest.mark.parametrize("given", [{"noise": 0.1}, {"backbone": "ncf"}, {"variant_similarity": "code"}], ids=str)
 def test_the_approximate_mode_refuses_what_it_cannot_do(given):
-    with pytest.raises(BadInput, match="neighbours"):
-        fedca(neighbours=3, **given)
+    with pytest.raises(BadInput, match="fedca-approx"):
+        approximate(neighbours=3, **given)
+
+
+def test_neighbours_of_fedca_are_those_of_the_method_that_grew_out_of_it():
+    assert find("fedca", {"neighbours": 3}) is find("fedca-approx") is FedCaApprox
+    assert find("fedca", {"neighbours": 0}) is find("fedca") is FedCa
+    with pytest.raises(BadInput, match="use fedca-approx with neighbours=3"):
+        fedca(neighbours=3)

@@ -1,4 +1,4 @@
-"""FedCA for very many clients: the same round with few candidates and few rows (``--set neighbours=32``).
+"""FedCA for very many clients: the same round with few candidates and few rows.
 
 Exact FedCA keeps a whole table for every client and compares all pairs: 100,000 clients with 20,000 items
 would need 126 GB and 10^10 pairs. Here a table is the initial one plus the ``rows`` rows that differ most,
@@ -8,8 +8,8 @@ and a client is mixed from its ``neighbours`` best candidates (:mod:`fedrec.math
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,17 @@ from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Limit, per_client, per_interaction, per_user, shared
-from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.errors import BadInput
-from fedrec.methods.embedding import EmbeddingMethod, fresh_items
-from fedrec.methods.fedca import FedCa, Told, aggregated, collected
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.personal import of_clients, tickets
+from fedrec.methods.fedca.fedca import data_part
+from fedrec.methods.fedca.messages import Reported
+from fedrec.methods.fedca.settings import FedCaApproxSettings
+
+if TYPE_CHECKING:
+    from fedrec.maths.neighbours import FewRows
 
 
 @dataclass(frozen=True)
@@ -64,24 +70,39 @@ class FewUpload(messages.Upload):
     components: Float32 | None = per_client(protect=False)  # never here: one shape for both modes
 
 
-class FedCaNeighbours(FedCa):
-    """The approximate mode; made by ``FedCa(settings)`` where ``settings.neighbours`` is not 0."""
+class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]):
+    """FedCA with tables of few rows and few candidates each; with room for all it is FedCA."""
 
-    Private: ClassVar[type[Any]] = FewPrivate
-    Upload: ClassVar[type[Any]] = FewUpload
-    Download: ClassVar[type[Any]] = FewDownload
+    name = "fedca-approx"
+    Settings = FedCaApproxSettings
+    Private, Upload, Download = FewPrivate, FewUpload, FewDownload
+    small: ClassVar[dict[str, Any]] = {"neighbours": 6, "rows": 20}
+    enough: ClassVar[dict[str, Any]] = {"alpha": 0.1, "beta": 0.1, "rho": 0.0, "r": 1.0}
+    card = Card(
+        title="FedCA for very many clients: mixtures of few candidates, tables of few rows",
+        paper="Zhang et al., ACM TOIS 44(2), 2026; the approximation is not in the paper",
+        private="user vectors, interactions, the client's own last table",
+        upload="the rows of the item table that differ most from the initial one, k left singular vectors of the "
+        "interacted items' embeddings, the number of training interactions",
+        sum_suffices=False,
+        departures=(
+            "tables are cut to the rows that differ most and weights to the best candidates; ids of rows leave the "
+            "client",
+            "candidates are looked for with random sketches of the tables",
+            "in all else as fedca, with the paper's similarity and complementarity and backbone=mf only",
+        ),
+    )
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         super().__init__(settings, device)
         chosen = self.settings
         if "code" in (chosen.variant_similarity, chosen.variant_complementarity):
-            raise BadInput("neighbours works with the paper's similarity and complementarity; leave variant_... out")
+            raise BadInput("fedca-approx has the paper's similarity and complementarity; leave variant_... out")
         if chosen.backbone != "mf":
-            raise BadInput(f"neighbours works with backbone=mf only, not {chosen.backbone}")
+            raise BadInput(f"fedca-approx works with backbone=mf only, not {chosen.backbone}")
         if chosen.noise or chosen.clip or chosen.compress != "none":
             raise BadInput(
-                "neighbours sends only the rows that differ, which noise, clip and compress cannot protect; "
-                "use neighbours=0"
+                "fedca-approx sends only the rows that differ, which noise, clip and compress cannot protect; use fedca"
             )
 
     def start_server(self, world: World, keys: Keys) -> FewServer:
@@ -94,16 +115,15 @@ class FedCaNeighbours(FedCa):
     def start_clients(self, world: World, block: Block, keys: Keys) -> FewPrivate:
         from fedrec.maths.neighbours import FewRows
 
-        users = EmbeddingMethod.start_clients(self, world, block, keys).users
+        users = super().start_clients(world, block, keys).users
         none = FewRows.none(block.n_clients, self.room(world.n_items), self.settings.dim, world.n_items)
         return FewPrivate(users, none.ids, none.values)
 
     def room(self, n_items: int) -> int:
         return min(int(self.settings.rows), n_items)
 
-    def download(self, server: FewServer, clients: Int64) -> FewDownload:  # type: ignore[override]
-        where: Any = slice(clients[0], clients[-1] + 1) if consecutive(clients) else clients
-        return FewDownload(server.base, server.ids[where], server.values[where])
+    def download(self, server: FewServer, clients: Int64) -> FewDownload:
+        return FewDownload(server.base, of_clients(server.ids, clients), of_clients(server.values, clients))
 
     def tables(self, private: FewPrivate, download: FewDownload) -> Float32:
         """Section 5.1.3's blend, written out: ``[clients, n_items, d]``."""
@@ -114,71 +134,68 @@ class FedCaNeighbours(FedCa):
         blend += FewRows(private.ids, rho * private.values, n_items).added(np.zeros_like(download.base))
         return blend
 
-    def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
+    def local_update(
+        self, private: FewPrivate, download: FewDownload, block: Block, keys: Keys
+    ) -> Update[FewPrivate, FewUpload]:
         from fedrec.maths.neighbours import few_rows
 
         tables = self.tables(private, download)
         trained = self.train(private.users, tables, {}, block, keys, proximal=self.settings.proximal)
         owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
         tables[owner, trained.rows.ids] += trained.rows.values
-        subspaces, _ = self.told(tables, trained.rows, block, keys)
+        data = data_part(tables, trained.rows, block, keys, self.settings)
         tables -= download.base
         few = few_rows(tables, private.ids.shape[1])
-        upload = FewUpload(
-            few.ids, few.values, block.sizes.astype(np.int32), self.tickets(block, keys), subspaces, None
-        )
+        drawn = None if self.settings.r == 1 else tickets(block, keys)
+        upload = FewUpload(few.ids, few.values, block.sizes.astype(np.int32), drawn, **data)
         local = messages.held(FewDownload(download.base, few.ids, few.values))
         return Update(FewPrivate(trained.users, few.ids, few.values), upload, trained.loss, local)
 
-    def aggregate(self, server: Any, replies: Iterator[Reply[Any]], keys: Keys) -> Any:
+    def aggregate(self, server: FewServer, replies: Iterator[Reply[FewUpload]], keys: Keys) -> FewServer:
         from fedrec.maths.neighbours import FewRows, mix_few
 
         ids, values = server.ids.copy(), server.values.copy()
-        told: list[FewUpload] = []
+        small: list[FewUpload] = []
         who: list[Int64] = []
         for reply in replies:
             ids[reply.clients], values[reply.clients] = reply.upload.ids, reply.upload.values
-            empty = FewUpload(
-                ids[:0], values[:0], reply.upload.sizes, reply.upload.tickets, reply.upload.subspaces, None
-            )
-            told.append(empty)
+            small.append(replace(reply.upload, ids=ids[:0], values=values[:0]))
             who.append(reply.clients)
-        if not told:
+        if not small:
             return server
-        answered, told_by = np.concatenate(who), collected(told)
-        chosen = aggregated(answered, told_by.tickets, self.settings.r)
-        clients = answered[chosen]
+        chosen = Reported.of(who, small).aggregated(self.settings.r)
+        clients = chosen.clients
         n_items = len(server.base)
         everyone = consecutive(clients) and len(clients) == len(ids)
         tables = FewRows(ids, values, n_items) if everyone else FewRows(ids[clients], values[clients], n_items)
-        others, weights = self.weighed(tables, told_by.take(chosen), keys)
+        others, weights = self.weights(tables, chosen, keys)
         mixed = mix_few(tables, others, weights, ids.shape[1])
         if everyone:
             return FewServer(server.base, mixed.ids, mixed.values)
         ids[clients], values[clients] = mixed.ids, mixed.values
         return FewServer(server.base, ids, values)
 
-    def weighed(self, tables: Any, told: Told, keys: Keys) -> tuple[Int64, Float32]:
-        """Candidates ``[n, neighbours]`` and their weights."""
+    def weights(self, tables: FewRows, reported: Reported, keys: Keys) -> tuple[Int64, Float32]:
+        """Candidates ``[n, neighbours]`` and their weights: Eq. (6), (7) and (8) among them alone."""
         from fedrec.maths import neighbours
 
         chosen = self.settings
         swapped = chosen.weights == "code"
         similar, complementary = (chosen.beta, chosen.alpha) if swapped else (chosen.alpha, chosen.beta / 2)
-        proxy = told.sizes / told.sizes.sum()
+        proxy = reported.sizes / reported.sizes.sum()
         key = keyed.stream(keys.seed, keys.round, "sketch")
         sketches = neighbours.sketch(tables, key) if similar else None
         others = neighbours.candidates(
-            sketches, told.subspaces, told.start, proxy, similar, complementary,
+            sketches, reported.subspaces, reported.start, proxy, similar, complementary,
             chosen.neighbours, chosen.complementarity, self.device,
         )  # fmt: skip
         weights = neighbours.sparse_weights(
-            tables, told.subspaces, told.start, others, proxy, similar, complementary,
+            tables, reported.subspaces, reported.start, others, proxy, similar, complementary,
             chosen.complementarity, 1 + similar if chosen.normalise == "eq5" else 1.0,
         )  # fmt: skip
         return others, weights
 
-    def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: FewPrivate, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         users, owner = private.users, block.client_of_user
         rho = np.float32(self.settings.rho)
         scores = users @ model.base.T
@@ -194,4 +211,4 @@ class FedCaNeighbours(FedCa):
         return found[:, :-1]
 
     def client_bytes(self, world: World) -> int:
-        return EmbeddingMethod.client_bytes(self, world) + 16 * world.n_items * self.settings.dim
+        return super().client_bytes(world) + 16 * world.n_items * self.settings.dim

@@ -20,7 +20,7 @@ from fedrec.core.reference import Central, Reference
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods.central_mf import Factors, one_client
+from fedrec.methods.references.mf import Factors, one_client
 
 
 class LightGcnSettings(Settings):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Limit, Rows, per_client, per_interaction
 from fedrec.maths.clustering import Float64, means_of_lists
-from fedrec.methods.embedding import ItemUpload
+from fedrec.methods._shared.embedding import ItemUpload
 
 
 @dataclass(frozen=True)

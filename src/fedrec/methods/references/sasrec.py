@@ -19,7 +19,7 @@ from fedrec.core.method import Card, Keys
 from fedrec.core.reference import Central, Reference
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
-from fedrec.methods.central_mf import one_client
+from fedrec.methods.references.mf import one_client
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Layers that every user has for itself: a private encoder, or a copy of a shared layer.
 
-One interface for the CPU (the kernels of :mod:`fedrec.learn.outer_kernel`) and for torch on any device,
+One interface for the CPU (the kernels of :mod:`fedrec.methods.vae.outer_kernel`) and for torch on any device,
 which is also the plain reference that the kernels are tested against.
 """
 
@@ -52,7 +52,7 @@ class OwnLayers:
         out = self.weights.new_zeros((self.deltas.shape[0], self.weights.shape[1]))
         if not self.kernel:
             return out.index_add_(0, self.owners, self.weights * inputs[:, None])
-        from fedrec.learn.outer_kernel import read_layers
+        from fedrec.methods.vae.outer_kernel import read_layers
         from fedrec.threads import over_pieces
 
         arguments = (self.start, self.weights.numpy(), self.inputs.numpy(), epoch, out.numpy())
@@ -63,7 +63,7 @@ class OwnLayers:
         """Gradient of the inputs ``[rows]`` from that of the outputs ``[users, out]``; then one step."""
         self.deltas[:, epoch] = delta
         if self.kernel:
-            from fedrec.learn.outer_kernel import step_layers
+            from fedrec.methods.vae.outer_kernel import step_layers
             from fedrec.threads import over_pieces
 
             back = self.weights.new_zeros(len(self.weights))

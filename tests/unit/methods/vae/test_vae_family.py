@@ -15,7 +15,6 @@ from fedrec.backbones.vae import (
     Bags,
     Sizes,
     combined,
-    decode,
     divergence,
     encode,
     fresh_decoder,
@@ -28,12 +27,14 @@ from fedrec.core.messages import gather
 from fedrec.core.method import Keys, Reply
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
-from fedrec.learn.dual_encoder import ACTIVATIONS, DELTAS, LocalPlan, PrivateParts, train_chunk
-from fedrec.learn.own_layers import OwnLayers, equal_parts
-from fedrec.methods.feddae import FedDae
-from fedrec.methods.fedvae import FedVae
-from fedrec.methods.vae_family import dropped
-from fedrec.methods.vae_messages import LAYERS, add_dense, add_factored, with_ones
+from fedrec.methods.vae.client_update import ACTIVATIONS, DELTAS, train_chunk
+from fedrec.methods.vae.feddae import FedDae, objective
+from fedrec.methods.vae.fedvae import FedVae
+from fedrec.methods.vae.gradients import LAYERS, add_dense, add_factored, with_ones
+from fedrec.methods.vae.method import dropped
+from fedrec.methods.vae.own_encoder import PrivateParts
+from fedrec.methods.vae.own_layers import OwnLayers, equal_parts
+from fedrec.methods.vae.plan import LocalPlan
 
 ITEMS, DIM, EPOCHS = 9, 2, 3
 SMALL = {"dim": DIM, "epochs": EPOCHS, "chunk": 3, "lr": 0.05, "alpha": 1.0}
@@ -56,7 +57,7 @@ def a_block(users: int = 5, per_client: int = 1, seed: int = 0) -> Block:
 
 
 def world_of(block: Block) -> World:
-    return World("made up", ITEMS, block.n_users, block.n_clients)
+    return World("synthetic", ITEMS, block.n_users, block.n_clients)
 
 
 def a_method(kind=FedDae, **more):
@@ -119,35 +120,12 @@ def a_chunk(gate: str, seed: int = 0):
     return block, to_device(server.nets, "cpu"), parts, bags, values, noise
 
 
-def plain_loss(nets, parts, block, values, noise, beta, gate, weight, user):
-    """Eq. (6) of one user, negated, written with autograd and a dense input."""
+def loss_of(nets, parts, block, values, noise, plan, user):
+    """The plain objective of one user, from layers of all users."""
     inside = slice(int(block.train.start[user]), int(block.train.start[user + 1]))
+    own = {name: array[inside if name in ("rows", "gate_rows") else user] for name, array in parts.items()}
     items = torch.from_numpy(block.train.values[inside].astype(np.int64))
-    x = torch.zeros(ITEMS, dtype=values.dtype)
-    x[items] = values[inside]
-
-    def encoder(first, bias, mid, out):
-        wide = (first + bias).tanh()
-        narrow = (torch.cat([wide, wide.new_ones(1)]) @ mid).tanh()
-        return torch.cat([narrow, narrow.new_ones(1)]) @ out
-
-    coded = encoder(x @ nets["items_in"], nets["bias_in"], nets["encoder_mid"], nets["encoder_out"])
-    mean, variance = coded[:DIM], coded[DIM:].exp()
-    if parts is not None:
-        local = encoder(values[inside] @ parts["rows"][inside], *(parts[n][user] for n in ("bias", "mid", "out")))
-        if gate == "fixed":
-            w = torch.tensor([weight, 1 - weight])
-        else:
-            scores = parts["gate_rows"][inside].sum(0)
-            if gate == "mlp":
-                hidden = (scores + parts["gate_bias"][user]).relu()
-                scores = torch.cat([hidden, hidden.new_ones(1)]) @ parts["gate_out"][user]
-            w = scores.softmax(0)
-        mean = w[0] * coded[:DIM] + w[1] * local[:DIM]
-        variance = w[0] ** 2 * coded[DIM:].exp() + w[1] ** 2 * local[DIM:].exp()
-    z = mean + variance.sqrt() * noise
-    kl = 0.5 * (mean**2 + variance - 1 - variance.log()).sum()
-    return beta * kl - decode(z[None], nets)[0].log_softmax(0)[items].sum()
+    return objective(nets, own, items, values[inside], noise, plan)
 
 
 @pytest.mark.parametrize("gate", ["linear", "mlp", "fixed"])
@@ -168,7 +146,7 @@ def test_local_training_equals_autograd_with_full_copies(gate):
         losses = []
         for epoch in range(EPOCHS):
             descent.zero_grad(), adam.zero_grad()
-            loss = plain_loss(shared, own, block, values[:, epoch], noise[user, epoch], 0.7, gate, 0.3, user)
+            loss = loss_of(shared, own, block, values[:, epoch], noise[user, epoch], plan, user)
             loss.backward()
             losses.append(loss.item())
             for name, array in shared.items():
@@ -214,7 +192,7 @@ def test_gradients_agree_with_finite_differences():
             moved = {**double, name: double[name].clone()}
             moved[name][place] += sign * step
             inputs = values[:, 0].double(), noise[user, 0].double()
-            either.append(plain_loss(moved, own, block, *inputs, 0.7, "linear", 0.5, user).item())
+            either.append(loss_of(moved, own, block, *inputs, plan, user).item())
         assert gradient[place] == pytest.approx((either[0] - either[1]) / (2 * step), rel=2e-3)
 
 
@@ -289,6 +267,11 @@ def one_round(method, server, private, block, number, seed=1):
     return method.aggregate(server, iter([Reply(block.clients, update.upload)]), keys), update
 
 
+def held(method, server, block):
+    """What clients hold after a download."""
+    return method.model(method.download(server, block.clients))
+
+
 def test_private_parts_persist_and_matter():
     """What round 1 left behind is what round 2 starts from: with fresh private parts it goes elsewhere."""
     method, block = a_method(), a_block()
@@ -344,6 +327,7 @@ def test_as_coded_the_server_gets_the_gradient_that_is_never_cleared():
     values = torch.from_numpy(dropped(block, Keys(1, 1), EPOCHS, 0))
     noise = keyed.normal(Keys(1, 1).users(block, "noise"), EPOCHS * DIM).reshape(-1, EPOCHS, DIM)
     expected = {name: np.zeros(array.shape) for name, array in server.nets.items()}
+    plan = method.plan(Keys(1, 1))
     for user in range(block.n_users):
         inside = slice(int(block.train.start[user]), int(block.train.start[user + 1]))
         nets = {name: torch.from_numpy(array).clone().requires_grad_() for name, array in server.nets.items()}
@@ -360,7 +344,7 @@ def test_as_coded_the_server_gets_the_gradient_that_is_never_cleared():
                                     for n in ("mid", "out")}}  # fmt: skip
             own["bias"] = nets["own_bias_in"].expand(user + 1, -1)
             drawn = torch.from_numpy(noise[user, epoch].astype(np.float32))
-            plain_loss(nets, own | gate, block, values[:, epoch], drawn, 1.0, "mlp", 0.5, user).backward()
+            loss_of(nets, own | gate, block, values[:, epoch], drawn, plan, user).backward()
             adam.step()
         for name, array in nets.items():
             expected[name] += array.grad.numpy()
@@ -388,10 +372,10 @@ def test_as_coded_the_averaged_encoder_moves_and_is_what_scores():
     assert private.mid.size == private.rows.size == 0
     onward, update = one_round(method, server, private, block, 1)
     assert np.abs(onward.nets["own_mid"] - server.nets["own_mid"]).max() > 1e-4
-    scores = [method.score(update.private, method.download(s, block.clients), block) for s in (onward, onward)]
+    scores = [method.score(update.private, held(method, s, block), block) for s in (onward, onward)]
     still = dataclasses.replace(onward, nets={**onward.nets, "own_out": onward.nets["own_out"] + 0.5})
     np.testing.assert_array_equal(*scores)
-    assert np.abs(method.score(update.private, method.download(still, block.clients), block) - scores[0]).max() > 1e-3
+    assert np.abs(method.score(update.private, held(method, still, block), block) - scores[0]).max() > 1e-3
 
 
 def test_only_the_rows_of_own_items_are_kept():
@@ -424,7 +408,7 @@ def test_noise_makes_the_upload_whole():
     assert a_method().Upload.__name__ == "FactoredUpload"
 
 
-def test_judged_locally_a_client_has_its_own_copies():
+def test_evaluated_locally_a_client_has_its_own_copies():
     """Scores right after descent: shared layers moved by the client's own steps."""
     method, block = a_method(), a_block()
     server, private = started(method, block)
@@ -441,9 +425,10 @@ def test_judged_locally_a_client_has_its_own_copies():
     )
     moved["bias_in"] -= rate * changes.delta_in[user].sum(0)
     own = method.score(update.private, update.local, block)[user]
-    expected = method.score(update.private, type(download)(**moved, alpha=server.alpha), block)[user]
+    after = method.model(type(download)(**moved, alpha=server.alpha))
+    expected = method.score(update.private, after, block)[user]
     np.testing.assert_allclose(own, expected, rtol=1e-3, atol=1e-4)
-    assert np.abs(own - method.score(update.private, download, block)[user]).max() > 1e-3
+    assert np.abs(own - method.score(update.private, method.model(download), block)[user]).max() > 1e-3
 
 
 def test_beta_rises_with_the_rounds():
