@@ -16,7 +16,7 @@ LAYERS = [
     {"data"},
     {"evaluation"},
     {"core"},
-    {"maths", "learn", "backbones", "privacy"},
+    {"maths", "learn", "backbones", "privacy", "secure"},
     {"methods"},
     {"recipes", "runs", "simulate", "deploy", "report"},
     {"running", "recommending", "jobs"},
