@@ -16,8 +16,8 @@ from fedrec import cells
 from fedrec.errors import BadInput
 from fedrec.jobs import Job, folder_state
 from fedrec.methods.registry import find as find_method
-from fedrec.report.filters import Course, Level, Shown, Spot
-from fedrec.report.runs import FinishedRun, load_run
+from fedrec.report.model.filters import Course, Level, Shown, Spot
+from fedrec.report.model.runs import FinishedRun, load_run
 from fedrec.running import resolve
 
 LEVELS = ("ease", "gfcf", "popularity")

@@ -16,9 +16,9 @@ from fedrec.evaluation.canary import chance
 from fedrec.jobs import Job, folder_state, open_jobs, reason_of
 from fedrec.methods.registry import centralised, federated
 from fedrec.methods.registry import find as find_method
-from fedrec.report.columns import canary_metric, main_metric, shown
-from fedrec.report.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
-from fedrec.report.runs import load_run
+from fedrec.report.model.columns import canary_metric, main_metric, shown
+from fedrec.report.model.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
+from fedrec.report.model.runs import load_run
 from fedrec.runs.atomic import replace_file, write_text
 
 
@@ -184,7 +184,9 @@ def exact_chance(jobs: Jobs) -> dict[str, float]:
 
 def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str = "") -> list[Path]:
     """Write ``leaderboard.md``, ``.csv`` and ``.html``, and the report of each data set into its folder."""
-    from fedrec.report.leaderboard import Leaderboard, as_csv, leaderboard_page, markdown_page
+    from fedrec.report.model.leaderboard import Leaderboard
+    from fedrec.report.page.leaderboard import leaderboard_page
+    from fedrec.report.text.leaderboard import as_csv, markdown_page
 
     board = Leaderboard(tuple(comparisons))
     write_text(out / "leaderboard.md", markdown_page(board, command))
@@ -195,11 +197,11 @@ def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str
 
 def write_report(comparison: Comparison, out: Path, command: str = "") -> list[Path]:
     """Write ``compare.md``, ``.csv``, ``.html``, ``.png`` and, where there are rounds, ``curves.png``."""
-    from fedrec.report.canvas import save_png
-    from fedrec.report.figures import curve_plot, dot_plot
-    from fedrec.report.markdown import markdown_page
-    from fedrec.report.page_comparison import comparison_page
-    from fedrec.report.records import as_csv
+    from fedrec.report.figures.canvas import save_png
+    from fedrec.report.figures.comparison import curve_plot, dot_plot
+    from fedrec.report.page.comparison import comparison_page
+    from fedrec.report.text.markdown import markdown_page
+    from fedrec.report.text.records import as_csv
 
     drawn = {
         "compare.png": (dot_plot(comparison), f"{comparison.main} of every method"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from fedrec.errors import BadInput
-from fedrec.report.comparison import NOT_YET
+from fedrec.report.model.comparison import NOT_YET
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 

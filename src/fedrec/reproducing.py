@@ -26,9 +26,9 @@ from fedrec.jobs import Job, folder_state, open_jobs, reason_of
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
 from fedrec.recipes.published import Column, PublishedTable, TableRow, Value
-from fedrec.report.comparison import CONTROLS, NOT_YET, compare_runs
-from fedrec.report.reproduction import Line, Panel, Reproduction, line_of
-from fedrec.report.runs import FinishedRun, load_run
+from fedrec.report.model.comparison import CONTROLS, NOT_YET, compare_runs
+from fedrec.report.model.reproduction import Line, Panel, Reproduction, line_of
+from fedrec.report.model.runs import FinishedRun, load_run
 from fedrec.runs.settings import RunSettings
 
 QUICK_ROUNDS = 3
@@ -272,7 +272,7 @@ def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, Fi
 def bytes_table(table: PublishedTable) -> Reproduction:
     """A table of communication, from the messages that the methods really build, without a model being trained."""
     from fedrec.evaluation.statistics import Summary
-    from fedrec.report.reproduction import Entry
+    from fedrec.report.model.reproduction import Entry
 
     panels = []
     for column in table.columns:
@@ -331,10 +331,10 @@ def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]
     """Write ``tableN.md``, ``.csv``, ``.html`` and a ``.png`` for every data set."""
     from functools import partial
 
-    from fedrec.report.canvas import save_png
-    from fedrec.report.page_reproduction import reproduction_page
-    from fedrec.report.reproduction_figure import dot_plot
-    from fedrec.report.reproduction_text import as_csv, markdown_page
+    from fedrec.report.figures.canvas import save_png
+    from fedrec.report.figures.reproduction import dot_plot
+    from fedrec.report.page.reproduction import reproduction_page
+    from fedrec.report.text.reproduction import as_csv, markdown_page
     from fedrec.runs.atomic import replace_file, write_text
 
     out.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ def skew(
 ) -> None:
     """Embedding skew (FedCA Figure 3): train and test accuracy over the number of similar clients aggregated."""
     from fedrec import analysing
-    from fedrec.report.analyses import curves, points_csv
+    from fedrec.report.figures.analyses import curves, points_csv
 
     if most < 10:
         raise BadInput(f"--most {most} is too few; give at least 10")
@@ -61,7 +61,7 @@ def sparsity(
 ) -> None:
     """Sparsity (FedCA Figures 5 and 6, Table 3): accuracy over the share of training data."""
     from fedrec import analysing
-    from fedrec.report.analyses import curves, points_csv
+    from fedrec.report.figures.analyses import curves, points_csv
 
     try:
         chosen = [float(share) for share in shares.split(",")]
@@ -89,7 +89,7 @@ def weights(
 ) -> None:
     """Aggregation weights of FedCA (Figure 7): similarity, complementarity and what they make together."""
     from fedrec import analysing
-    from fedrec.report.analyses import heat_maps, matrix_csv
+    from fedrec.report.figures.analyses import heat_maps, matrix_csv
 
     found = analysing.weights(_given(data, data_dir, protocol, rounds, seed, sets), count, _progress(quiet))
     matrices = {
@@ -125,7 +125,7 @@ def filters(
     """
     from fedrec import analysing_filters as analysis
     from fedrec.cli.progress import Lines
-    from fedrec.report.filters import filters_csv, filters_figure
+    from fedrec.report.figures.filters import filters_csv, filters_figure
 
     o.check_jobs(jobs)
     asked = analysis.Asked(
@@ -164,7 +164,7 @@ def leak(
     from fedrec.analysing_leak import EXPECTED, expected, observed
     from fedrec.data.load import load
     from fedrec.evaluation.protocols import find
-    from fedrec.report.analyses import curves, points_csv
+    from fedrec.report.figures.analyses import curves, points_csv
 
     chosen = find(protocol)
     task = chosen.prepare(load(data, data_dir, paper=chosen.paper), seed)
@@ -192,7 +192,7 @@ def items(
     two clusters.
     """
     from fedrec.analysing_models import encoder_run, item_maps
-    from fedrec.report.item_map import item_maps_csv, item_maps_figure
+    from fedrec.report.figures.item_map import item_maps_csv, item_maps_figure
 
     prepared, found = encoder_run(run), []
     for one in item_maps(prepared, o.words(users)):
@@ -220,7 +220,7 @@ def views(
 ) -> None:
     """How two views of the items agree: overlap of their rankings (Fed3CR Figure 6), correlated features (Figure 7)."""
     from fedrec.analysing_models import two_views
-    from fedrec.report.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
+    from fedrec.report.figures.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
 
     found = [two_views(run, client, depth, persistence) for run in dict.fromkeys(runs)]
     for one in found:
@@ -239,7 +239,7 @@ def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from fedrec.report.terminal import print_table
+    from fedrec.report.text.terminal import print_table
 
     table = Table(metric, *map(str, rounds))
     for series in dict.fromkeys(point.series for point in points):
@@ -271,7 +271,7 @@ def _progress(quiet: bool) -> Any:
 
 
 def _write(out: Path, name: str, figure: Any, data: str) -> None:
-    from fedrec.report.canvas import save_png
+    from fedrec.report.figures.canvas import save_png
     from fedrec.runs.atomic import replace_file, write_text
 
     out.mkdir(parents=True, exist_ok=True)

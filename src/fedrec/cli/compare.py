@@ -80,8 +80,9 @@ def compare(
     from fedrec import comparing
     from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
-    from fedrec.report.leaderboard import Leaderboard, board_json
-    from fedrec.report.records import as_json
+    from fedrec.report.model.leaderboard import Leaderboard
+    from fedrec.report.text.leaderboard import board_json
+    from fedrec.report.text.records import as_json
 
     check_json(json_file)
     if not methods:
@@ -180,15 +181,15 @@ def command_line(context: typer.Context) -> str:
 
 def print_comparison(comparison: Any) -> None:
     """Leak banner, table and notes; within the width of a terminal, elsewhere as wide as they are."""
-    from fedrec.report.terminal import terminal_table
-    from fedrec.report.wording import notes
+    from fedrec.report.text.terminal import terminal_table
+    from fedrec.report.text.wording import notes
 
     _print([terminal_table(comparison)], notes(comparison), comparison.banner)
 
 
 def print_leaderboard(board: Any) -> None:
     """A table a metric, and how to read them."""
-    from fedrec.report.leaderboard import reading, terminal_table
+    from fedrec.report.text.leaderboard import reading, terminal_table
 
     _print([terminal_table(board, metric) for metric in board.metrics], reading(board))
 
@@ -197,7 +198,7 @@ def _print(tables: Sequence[Any], notes: Sequence[str], banner: str | None = Non
     from rich.console import Console
     from rich.text import Text
 
-    from fedrec.report.terminal import print_table
+    from fedrec.report.text.terminal import print_table
 
     console = Console(highlight=False)
     wide = not console.is_terminal

@@ -57,7 +57,7 @@ def reproduce(
     from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
     from fedrec.recipes import published
-    from fedrec.report.reproduction_text import as_json
+    from fedrec.report.text.reproduction import as_json
 
     check_json(json_file)
     if paper is None:
@@ -116,9 +116,9 @@ def print_reproduction(done: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from fedrec.report.reproduction import heading, remarks
-    from fedrec.report.reproduction_text import terminal_tables
-    from fedrec.report.terminal import print_table
+    from fedrec.report.model.reproduction import heading, remarks
+    from fedrec.report.text.reproduction import terminal_tables
+    from fedrec.report.text.terminal import print_table
 
     console = Console(highlight=False)
     wide = not console.is_terminal

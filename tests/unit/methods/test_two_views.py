@@ -453,7 +453,7 @@ def test_cofedrec_groups_users_by_their_changes_of_one_category():
 
 
 def test_figures_are_drawn():
-    from fedrec.report.two_views import correlation_plot, overlap_plot
+    from fedrec.report.figures.two_views import correlation_plot, overlap_plot
 
     rng = np.random.default_rng(0)
     assert overlap_plot({"fed3cr": rng.random(50), "fedrap": rng.random(50)}).axes

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from made_runs import made_run
 
-from fedrec.report import svg
-from fedrec.report.commands import run_command
-from fedrec.report.comparison import Failure, compare_runs
-from fedrec.report.page import HtmlTable, Page, Section, Td, Th, checksum, data_block, render
-from fedrec.report.page_comparison import comparison_page
-from fedrec.report.series import Series, fate, numbered
+from fedrec.report.model.comparison import Failure, compare_runs
+from fedrec.report.model.series import Series, fate, numbered
+from fedrec.report.page import svg
+from fedrec.report.page.comparison import comparison_page
+from fedrec.report.page.parts import HtmlTable, Section, Td, Th, data_block
+from fedrec.report.page.render import Page, checksum, render
+from fedrec.report.text.commands import run_command
 
 VOID = {"meta", "link", "input", "br", "hr"}
 

@@ -14,8 +14,8 @@ from fedrec.data.load import load
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import thinned
-from fedrec.report.analyses import curves, heat_maps, matrix_csv, points_csv
-from fedrec.report.canvas import save_png
+from fedrec.report.figures.analyses import curves, heat_maps, matrix_csv, points_csv
+from fedrec.report.figures.canvas import save_png
 from fedrec.running import prepare, resolve
 
 

@@ -8,9 +8,9 @@ from made_runs import made_run
 
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import PROTOCOLS, STRICT
-from fedrec.report.columns import canary_metric, main_metric, shown
-from fedrec.report.comparison import Failure, compare_runs
-from fedrec.report.significance import versus
+from fedrec.report.model.columns import canary_metric, main_metric, shown
+from fedrec.report.model.comparison import Failure, compare_runs
+from fedrec.report.model.significance import versus
 
 USERS = 60
 

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import made_run
 
-from fedrec.report.canvas import save_png, spread_out
-from fedrec.report.comparison import Comparison, Failure, compare_runs
-from fedrec.report.figures import curve_plot, dot_plot
-from fedrec.report.markdown import markdown_page, markdown_table
-from fedrec.report.records import as_csv, as_json
-from fedrec.report.terminal import terminal_table
-from fedrec.report.wording import failure_text, notes
+from fedrec.report.figures.canvas import save_png, spread_out
+from fedrec.report.figures.comparison import curve_plot, dot_plot
+from fedrec.report.model.comparison import Comparison, Failure, compare_runs
+from fedrec.report.text.markdown import markdown_page, markdown_table
+from fedrec.report.text.records import as_csv, as_json
+from fedrec.report.text.terminal import terminal_table
+from fedrec.report.text.wording import failure_text, notes
 
 USERS = 40
 

@@ -8,8 +8,8 @@ import pytest
 
 from fedrec.evaluation.statistics import summarise
 from fedrec.recipes import published
-from fedrec.report.reproduction import Entry, Line, Panel, Reproduction
-from fedrec.report.reproduction_figure import dot_plot
+from fedrec.report.figures.reproduction import dot_plot
+from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction
 
 
 def reproduction(*names: str) -> Reproduction:

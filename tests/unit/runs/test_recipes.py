@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedrec.report.commands import run_command
+from fedrec.report.text.commands import run_command
 from fedrec.running import resolve
 from fedrec.runs.recipes import recipe
 

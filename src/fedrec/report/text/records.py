@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fedrec.report.comparison import SCHEMA, Cell, Comparison, Row
-from fedrec.report.csv_text import csv_text
-from fedrec.report.wording import failure_text, notes
+from fedrec.report.model.comparison import SCHEMA, Cell, Comparison, Row
+from fedrec.report.text.csv_text import csv_text
+from fedrec.report.text.wording import failure_text, notes
 
 
 def as_json(comparison: Comparison, command: str = "") -> dict[str, Any]:

@@ -17,9 +17,9 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.statistics import Summary, summarise
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
-from fedrec.report.columns import canary_metric, main_metric, shown
-from fedrec.report.runs import FinishedRun
-from fedrec.report.significance import Verdict, versus
+from fedrec.report.model.columns import canary_metric, main_metric, shown
+from fedrec.report.model.runs import FinishedRun
+from fedrec.report.model.significance import Verdict, versus
 
 SCHEMA = "fedrec.compare/1"
 CONTROLS = ("random", "popularity", "local")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrec.evaluation.statistics import Summary, summarise
-from fedrec.report.comparison import Group
-from fedrec.report.runs import FinishedRun, Float64
+from fedrec.report.model.comparison import Group
+from fedrec.report.model.runs import FinishedRun, Float64
 
 COLOURS = 7
 """How many colours there are before strokes change."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fedrec.report.canvas import FAINT, INK, PALETTE, SOFT, sheet
-from fedrec.report.csv_text import csv_text
+from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, sheet
+from fedrec.report.text.csv_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

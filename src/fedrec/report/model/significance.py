@@ -8,7 +8,7 @@ from typing import Any
 
 from fedrec.errors import BadInput
 from fedrec.evaluation import statistics
-from fedrec.report.runs import FinishedRun
+from fedrec.report.model.runs import FinishedRun
 
 LEVEL = 0.05
 Runs = Mapping[str, Sequence[FinishedRun]]

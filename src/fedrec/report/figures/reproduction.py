@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedrec.report.canvas import ALARM, FAINT, INK, SOFT, sheet, shortened
-from fedrec.report.reproduction import Panel, Reproduction, heading
-from fedrec.report.reproduction_text import name_of
+from fedrec.report.figures.canvas import ALARM, FAINT, INK, SOFT, sheet, shortened
+from fedrec.report.model.reproduction import Panel, Reproduction, heading
+from fedrec.report.text.reproduction import name_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

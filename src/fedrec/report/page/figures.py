@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
-from fedrec.report import svg
-from fedrec.report.canvas import spread_out
-from fedrec.report.page import HtmlTable, Td, Th, attributes, data_block
-from fedrec.report.series import Series, fate
+from fedrec.report.figures.canvas import spread_out
+from fedrec.report.model.series import Series, fate
+from fedrec.report.page import svg
+from fedrec.report.page.parts import HtmlTable, Td, Th, attributes, data_block
 
 MOST_POINTS = 160
 """Rounds that a curve keeps; more cannot be told apart on a screen."""

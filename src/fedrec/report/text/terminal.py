@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedrec.report.comparison import Comparison
-from fedrec.report.wording import (
+from fedrec.report.model.comparison import Comparison
+from fedrec.report.text.wording import (
     HEADINGS,
     cell_text,
     failure_text,

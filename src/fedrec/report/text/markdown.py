@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedrec.report.comparison import Cell, Comparison, Row
-from fedrec.report.wording import (
+from fedrec.report.model.comparison import Cell, Comparison, Row
+from fedrec.report.text.wording import (
     HEADINGS,
     cell_text,
     failure_text,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fedrec.report.canvas import shortened
-from fedrec.report.page import attributes
+from fedrec.report.figures.canvas import shortened
+from fedrec.report.page.parts import attributes
 
 WIDE, NARROW = 900, 380
 """Widths in which every chart is drawn; the style sheet shows the one that fits."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from fedrec.report.comparison import Comparison
+from fedrec.report.model.comparison import Comparison
 
 if TYPE_CHECKING:
     from pathlib import Path

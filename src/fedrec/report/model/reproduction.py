@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.statistics import Summary, summarise
 from fedrec.recipes.published import Column, PublishedTable, TableRow, Value
-from fedrec.report.runs import FinishedRun
+from fedrec.report.model.runs import FinishedRun
 
 SCHEMA = "fedrec.reproduce/1"
 

@@ -8,9 +8,9 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 from fedrec.evaluation.statistics import Summary
-from fedrec.report.csv_text import csv_text
-from fedrec.report.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
-from fedrec.report.terminal import bare_table
+from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
+from fedrec.report.text.csv_text import csv_text
+from fedrec.report.text.terminal import bare_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedrec.report.canvas import FAINT, INK, SOFT, sheet
-from fedrec.report.csv_text import csv_text
+from fedrec.report.figures.canvas import FAINT, INK, SOFT, sheet
+from fedrec.report.model.filters import Level, Shown, Spot
+from fedrec.report.text.csv_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,44 +16,6 @@ BLUES = ("#9ecae1", "#4292c6", "#08519c", "#08306b")
 OTHERS = ("#009E73", "#CC79A7", "#E69F00", "#000000")
 EASE = "#D55E00"
 DASHES = {"ease": (0, (6, 2)), "gfcf": (0, (3, 2)), "popularity": (0, (1, 2))}
-
-
-@dataclass(frozen=True)
-class Level:
-    """A model without rounds: a line across the panels."""
-
-    name: str
-    quality: float
-
-
-@dataclass(frozen=True)
-class Course:
-    """A run round by round."""
-
-    name: str
-    rounds: list[int]
-    quality: list[float]
-    bytes: list[float]
-    """Sent and received by a client until then."""
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A run with noise of some scale."""
-
-    name: str
-    scale: float
-    quality: float
-
-
-@dataclass(frozen=True)
-class Shown:
-    """All that the figure shows."""
-
-    metric: str
-    levels: list[Level]
-    courses: list[Course]
-    spots: list[Spot]
 
 
 def filters_csv(shown: Shown) -> str:
@@ -153,7 +115,7 @@ def _plain(axes: Any) -> None:
 
 def _name_levels(axes: Any, levels: Sequence[Level]) -> None:
     """Names of the lines across, right of the last panel, apart where they would cover one another."""
-    from fedrec.report.canvas import spread_out
+    from fedrec.report.figures.canvas import spread_out
 
     low, high = axes.get_ylim()
     ordered = sorted(levels, key=lambda level: level.quality)

@@ -10,12 +10,11 @@ from typing import Any
 from fedrec.core.reference import Reference
 from fedrec.evaluation.protocols import Protocol
 from fedrec.methods.registry import find as find_method
-from fedrec.report import page_figures
-from fedrec.report.commands import run_command
-from fedrec.report.comparison import FLOOR, Cell, Comparison, Group, Row
-from fedrec.report.page import (
+from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row
+from fedrec.report.model.series import Series, numbered
+from fedrec.report.page import figures
+from fedrec.report.page.parts import (
     HtmlTable,
-    Page,
     Section,
     Td,
     Th,
@@ -25,11 +24,20 @@ from fedrec.report.page import (
     join,
     listed,
     paragraphs,
-    render,
     tiles,
 )
-from fedrec.report.series import Series, numbered
-from fedrec.report.wording import HEADINGS, failure_text, lost_texts, name_text, notes, seconds_text, title, upload_text
+from fedrec.report.page.render import Page, render
+from fedrec.report.text.commands import run_command
+from fedrec.report.text.wording import (
+    HEADINGS,
+    failure_text,
+    lost_texts,
+    name_text,
+    notes,
+    seconds_text,
+    title,
+    upload_text,
+)
 
 
 def comparison_page(comparison: Comparison, command: str = "") -> str:
@@ -39,11 +47,11 @@ def comparison_page(comparison: Comparison, command: str = "") -> str:
     shown = dict.fromkeys([comparison.main, comparison.columns[0]])
     sections = [
         Section("table", "Results", results_table(comparison) + paragraphs(notes(comparison)[:3], "small soft")),
-        Section("curves", "Over rounds", join(page_figures.curves(series, metric) for metric in shown), "Curves"),
+        Section("curves", "Over rounds", join(figures.curves(series, metric) for metric in shown), "Curves"),
         Section("costs", "Quality against cost", costs(series, comparison.main), "Costs"),
     ]
     if floor is not None:
-        who = page_figures.users(series, floor, comparison.main)
+        who = figures.users(series, floor, comparison.main)
         sections.append(Section("users", "Who gains, who loses", who, "Users"))
     sections += [
         Section("protocol", f"Protocol {comparison.protocol.name}", protocol_html(comparison.protocol), "Protocol"),
@@ -125,7 +133,7 @@ def costs(series: Sequence[Series], metric: str, where: str = "") -> str:
     signs = "Circles: federated; squares: centralised; diamonds: controls."
     return join(
         (
-            page_figures.against(
+            figures.against(
                 sending,
                 metric,
                 lambda one: one.upload / 1024,
@@ -133,7 +141,7 @@ def costs(series: Sequence[Series], metric: str, where: str = "") -> str:
                 f"{metric} against bytes{where}",
                 best + "Centralised models are left out: they collect the histories themselves.",
             ),
-            page_figures.against(
+            figures.against(
                 series,
                 metric,
                 lambda one: one.seconds,

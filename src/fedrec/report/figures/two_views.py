@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.report.canvas import PALETTE, SOFT, sheet
-from fedrec.report.csv_text import csv_text
+from fedrec.report.figures.canvas import PALETTE, SOFT, sheet
+from fedrec.report.text.csv_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

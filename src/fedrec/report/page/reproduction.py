@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from html import escape
 
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.report import page_figures, svg
-from fedrec.report.columns import main_metric
-from fedrec.report.comparison import FLOOR, Group
-from fedrec.report.page import (
+from fedrec.report.model.columns import main_metric
+from fedrec.report.model.comparison import FLOOR, Group
+from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, heading, reading
+from fedrec.report.model.series import Series, numbered
+from fedrec.report.page import figures, svg
+from fedrec.report.page.comparison import cards, commands, costs, is_central, protocol_html, versions
+from fedrec.report.page.parts import (
     HtmlTable,
-    Page,
     Section,
     Td,
     Th,
@@ -21,19 +23,16 @@ from fedrec.report.page import (
     banner,
     join,
     paragraphs,
-    render,
     tiles,
 )
-from fedrec.report.page_comparison import cards, commands, costs, is_central, protocol_html, versions
-from fedrec.report.reproduction import Entry, Line, Panel, Reproduction, heading, reading
-from fedrec.report.reproduction_text import (
+from fedrec.report.page.render import Page, render
+from fedrec.report.text.reproduction import (
     difference_text,
     digits_of,
     line_note,
     published_text,
     summary_text,
 )
-from fedrec.report.series import Series, numbered
 
 NEAR = 5.0
 """Percent within which a value counts as reproduced."""
@@ -113,8 +112,8 @@ def _panel(done: Reproduction, panel: Panel, every: list[Series]) -> list[Sectio
         metric, where = main_metric(protocol), f", {name}"
         floor = next((one for one in series if one.method == FLOOR), None)
         deeper.append(f"<h3>Under {escape(name)}</h3>")
-        deeper += [page_figures.curves(series, metric, where), costs(series, metric, where)]
-        deeper.append(page_figures.users(series, floor, metric) if floor is not None else "")
+        deeper += [figures.curves(series, metric, where), costs(series, metric, where)]
+        deeper.append(figures.users(series, floor, metric) if floor is not None else "")
     return [*found, Section(f"more-{key}", f"{label}: rounds, costs, users", join(deeper), f"{label}: more")]
 
 
@@ -185,7 +184,7 @@ def _dumbbell(done: Reproduction, panel: Panel) -> str:
     )
     charts = "".join(_dumbbells(drawn, metric, panel, width) for width in (svg.WIDE, svg.NARROW))
     caption = "The way from the second mark to the third is what the protocol makes of the same method."
-    return page_figures.figure("points", f"{metric} on {panel.column.label}", caption, legend + charts)
+    return figures.figure("points", f"{metric} on {panel.column.label}", caption, legend + charts)
 
 
 def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, panel: Panel, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Figures of a comparison: a figure goes out, the caller saves it (:func:`fedrec.report.canvas.save_png`)."""
+"""Figures of a comparison: a figure goes out, the caller saves it (:func:`fedrec.report.figures.canvas.save_png`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.report.canvas import FAINT, INK, PALETTE, SOFT, canvas, end_labels
-from fedrec.report.comparison import FLOOR, Comparison, Group, Row
+from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, canvas, end_labels
+from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

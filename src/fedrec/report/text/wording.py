@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
-from fedrec.report.comparison import FLOOR, NOT_YET, Cell, Comparison, Failure, Group, Row
+from fedrec.report.model.comparison import FLOOR, NOT_YET, Cell, Comparison, Failure, Group, Row
 
 HEADINGS: dict[Group, str] = {"federated": "federated", "centralised": "centralised", "control": "controls"}
 
