@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrec.running import Result
+    from fedrec.experiment.summarise import Result
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open_run", "run"]
@@ -22,13 +22,14 @@ def run(method: str, data: str = "demo", *, out: str | Path | None = None, **opt
 
     >>> fedrec.run("fedavg", data="ml-100k", rounds=50, settings={"dim": 16})      # doctest: +SKIP
     """
-    from fedrec.running import execute, resolve
+    from fedrec.experiment.resolve import resolve
+    from fedrec.experiment.run import execute
 
     return execute(resolve(method, {"data": str(data), **options}), Path(out) if out is not None else None)
 
 
 def open_run(path: str | Path) -> Result:
     """A finished run, with its metrics and its model."""
-    from fedrec.running import opened
+    from fedrec.experiment.open import opened
 
     return opened(Path(path))

@@ -25,7 +25,7 @@ ALL = dict(commands(get_command(app)))
 def test_every_parameter_is_explained(words, fedrec, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     shown = " ".join(fedrec(*words, "--help").out.split())
-    for parameter in ALL[words].params:
+    for parameter in ALL[words].get_params(click.Context(ALL[words])):
         explained = getattr(parameter, "help", None)
         assert explained, f"{parameter.name} has no help"
         assert " ".join(explained.split()) in shown

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrec import running
 from fedrec.core.loop import Plan, Progress, run_rounds
 from fedrec.deploy.federation import Federation
 from fedrec.deploy.letters import Answer, Ask, Fault, Meet
@@ -14,6 +13,7 @@ from fedrec.deploy.node import Node
 from fedrec.deploy.roster import Roster
 from fedrec.deploy.rules import Rules
 from fedrec.deploy.share import NodeOptions
+from fedrec.experiment.prepare import prepare
 from fedrec.runs.settings import RunSettings
 
 RUN = "run-1"
@@ -61,7 +61,7 @@ def federation(
     exchange = DirectExchange(options, spoil)
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
-    prepared = running.prepare(settings)
+    prepared = prepare(settings)
     plan = prepared.plan
     progress = Progress()
 
@@ -95,5 +95,5 @@ def records_of(runtime: Any, plan: Plan, progress: Progress) -> list[Any]:
 
 def in_process(settings: RunSettings) -> list[Any]:
     """The log of the same run in process."""
-    prepared = running.prepare(settings)
+    prepared = prepare(settings)
     return records_of(prepared.runtime, prepared.plan, Progress())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrec.analysing_leak import expected, hit
 from fedrec.data.synthetic import world
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find
+from fedrec.experiment.analyses.leak import expected, hit
 
 
 def test_hits_are_the_mean_over_how_many_others_still_stand():

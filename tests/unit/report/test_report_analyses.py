@@ -8,15 +8,17 @@ import io
 import numpy as np
 import pytest
 
-from fedrec import analysing
-from fedrec.analysing import Point, last_trained
 from fedrec.data.load import load
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import thinned
+from fedrec.experiment.analyses.points import Point
+from fedrec.experiment.analyses.skew import last_trained, skew
+from fedrec.experiment.analyses.weights import weights
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 from fedrec.report.figures.analyses import curves, heat_maps, matrix_csv, points_csv
 from fedrec.report.figures.canvas import save_png
-from fedrec.running import prepare, resolve
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +62,16 @@ def test_the_last_training_item_is_what_training_is_judged_on():
 
 
 def test_skew_gives_train_and_test_for_every_number_of_neighbours():
-    points = analysing.skew({"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}, [5, 10])
+    points = skew({"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}, [5, 10])
     found = {(p.x, p.series) for p in points if p.metric == "HR@10/99"}
     assert found == {(5.0, "train"), (5.0, "test"), (10.0, "train"), (10.0, "test")}
     assert all(0 <= p.value <= 1 for p in points)
     with pytest.raises(BadInput, match="ask for at most"):
-        analysing.skew({"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}, [100_000])
+        skew({"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}, [100_000])
 
 
 def test_weights_are_rows_of_a_distribution_between_the_clients_shown():
-    found = analysing.weights({"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}, 6)
+    found = weights({"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}, 6)
     assert len(set(found.clients)) == 6
     np.testing.assert_allclose(found.similarity, found.similarity.T, atol=1e-6)
     np.testing.assert_allclose(np.diag(found.similarity), 1)

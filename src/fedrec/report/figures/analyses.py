@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """One measurement (:class:`fedrec.analysing.Point` fits)."""
+    """One measurement (:class:`fedrec.experiment.analyses.points.Point` fits)."""
 
     @property
     def x(self) -> float: ...

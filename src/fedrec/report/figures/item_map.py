@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Mapped(Protocol):
-    """One user's maps (:class:`fedrec.analysing_models.ItemMaps` fits)."""
+    """One user's maps (:class:`fedrec.experiment.analyses.items.ItemMaps` fits)."""
 
     @property
     def user(self) -> str: ...

@@ -19,7 +19,7 @@ CUT = 0.003
 
 
 class Agreement(Protocol):
-    """Users of a run and their overlaps (:class:`fedrec.analysing_models.Views` fits)."""
+    """Users of a run and their overlaps (:class:`fedrec.experiment.analyses.views.Views` fits)."""
 
     @property
     def name(self) -> str: ...

@@ -10,9 +10,8 @@ from typing import Any
 from fedrec.core.reference import Reference
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.recipes import recipe
-from fedrec.runs.settings import RunSettings
+from fedrec.runs.settings import RunSettings, said
 
-FLAGS = {"rest": "--rest"}
 NOT_SAID = ("method", "data_dir", "memory_mb", "checkpoint_seconds", "keep_selected", "settings")
 """Where data lies and how much memory there is are the reader's own affair."""
 
@@ -36,7 +35,7 @@ def run_command(settings: Mapping[str, Any]) -> str:
     for key, value in settings.items():
         if key in NOT_SAID or key in ("data", "protocol", "seed") or value == usual.get(key) or value is None:
             continue
-        words += [FLAGS[key]] if key in FLAGS else [f"--{key.replace('_', '-')}", str(value)]
+        words += said(key, value)
     words += ["--seed", str(settings.get("seed", 0))]
     for key, value in sorted(dict(settings.get("settings", {})).items()):
         if own.get(key) != value or key not in own:

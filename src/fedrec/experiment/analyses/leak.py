@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.analysing import Point
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
+from fedrec.experiment.analyses.points import Point
 from fedrec.runs.folder import RunFolder
 
 EXPECTED = "elimination alone"

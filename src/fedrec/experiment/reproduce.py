@@ -14,18 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedrec import cells, running
-from fedrec.comparing import Jobs, exact_chance
 from fedrec.core.reference import Reference
 from fedrec.data.fetch import by_hand
 from fedrec.data.load import WORLDS, default_data_dir
 from fedrec.data.sources import SOURCES
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.jobs import Job, folder_state, open_jobs, reason_of
+from fedrec.experiment import pool
+from fedrec.experiment.compare import Jobs, exact_chance
+from fedrec.experiment.jobs import Job, folder_state, open_jobs, reason_of
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
-from fedrec.recipes.published import Column, PublishedTable, TableRow, Value
+from fedrec.recipes.published import Column, PublishedTable, TableRow
 from fedrec.report.model.comparison import CONTROLS, NOT_YET, compare_runs
 from fedrec.report.model.reproduction import Line, Panel, Reproduction, line_of
 from fedrec.report.model.runs import FinishedRun, load_run
@@ -159,10 +160,10 @@ def settings_of(
     else:
         rounds = row.rounds or work.rounds
     chosen |= {} if rounds is None else {"rounds": rounds}
-    ours = running.resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
+    ours = resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
     chosen |= same_users(ours)
     chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
-    strict = running.resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
+    strict = resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
     return ours, strict
 
 
@@ -176,7 +177,7 @@ def same_users(ours: RunSettings) -> dict[str, int]:
 
 def folder_name(settings: RunSettings) -> str:
     """``fedca-alpha0.3-seed0``: what differs from the recipe; rows that mean the same run have the same name."""
-    usual = running.resolve(settings.method, {"data": settings.data, "protocol": settings.protocol}).settings
+    usual = resolve(settings.method, {"data": settings.data, "protocol": settings.protocol}).settings
     own = {key: value for key, value in settings.settings.items() if usual.get(key) != value}
     own |= {"share": settings.train_share} if settings.train_share != 1 else {}
     words = "-".join(f"{key}{value}" for key, value in sorted(own.items()))
@@ -191,7 +192,7 @@ def carry_out(
     *,
     parallel: int = 1,
     memory_mb: int | None = None,
-    watcher: cells.Watcher | None = None,
+    watcher: pool.Watcher | None = None,
     start: bool = True,
 ) -> Reproduction:
     """Run what is not there yet, then read it all back as one table; without ``start``, read what is finished."""
@@ -199,7 +200,7 @@ def carry_out(
     if not start:
         return collect(work, open_jobs(jobs))
     with alone(work.out, bool(jobs)):
-        failures = cells.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
+        failures = pool.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
     return collect(work, failures)
 
 
@@ -267,64 +268,6 @@ def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, Fi
         if which == "ours":
             known = chance
     return replace(panel, banner=banners[0], strict_banner=banners[1], chance=known)
-
-
-def bytes_table(table: PublishedTable) -> Reproduction:
-    """A table of communication, from the messages that the methods really build, without a model being trained."""
-    from fedrec.evaluation.statistics import Summary
-    from fedrec.report.model.reproduction import Entry
-
-    panels = []
-    for column in table.columns:
-        size = table.sizes[column.key]
-        lines = []
-        for row in table.rows:
-            published: Sequence[Value] = row.published[column.key]
-            why = absent(row)
-            if why:
-                lines.append(Line(row.name, row.method, tuple(Entry(value) for value in published), absent=why))
-                continue
-            counted = message_bytes(row, table.settings, size["items"], size["interactions"])
-            entries = tuple(
-                Entry(value, Summary(counted[metric] / 1024, float("nan"), 1))
-                for value, metric in zip(published, table.metrics, strict=True)
-            )
-            lines.append(Line(row.name, row.method, entries))
-        panels.append(Panel(column, tuple(lines)))
-    return Reproduction(table, tuple(panels), (0,), 0)
-
-
-def message_bytes(row: TableRow, settings: Mapping[str, Any], items: int, interactions: int) -> dict[str, int]:
-    """Bytes of the floating numbers in one client's download and upload, by the wire encoding.
-
-    The client has so many interactions in a catalogue of so many items; both messages are those of its first round.
-    Whole numbers beside the tables (a count, a lottery ticket: a few bytes) are left out, as the paper leaves them.
-    """
-    import numpy as np
-
-    from fedrec.core import wire
-    from fedrec.core.block import Block, World
-    from fedrec.core.method import Keys
-    from fedrec.core.settings import build
-    from fedrec.data.ragged import Ragged, offsets
-
-    kind = find_method(row.method)
-    own = {key: value for key, value in {**settings, **row.settings}.items() if key in kind.Settings.model_fields}
-    fields = kind.Settings.model_fields
-    method: Any = kind(build(kind.Settings, {**own, **({"epochs": 1} if "epochs" in fields else {})}, row.method))
-    one = np.arange(1, dtype=np.uint64)
-    train = Ragged(offsets(np.array([interactions])), np.arange(interactions, dtype=np.int32))
-    block = Block(items, np.arange(1), one, np.array([0, 1]), one, train, train)
-    world = World("one client", items, 1, 1)
-    keys, form = Keys(0, 0), wire.Form.of(method.settings)
-    download = method.download(method.start_server(world, keys), block.clients)
-    update = method.local_update(method.start_clients(world, block, keys), download, block, Keys(0, 1))
-
-    def floating(message: Any) -> int:
-        arrays = (array for _, array in wire.message_arrays(message, form))
-        return sum(array.nbytes for array in arrays if array.dtype.kind == "f")
-
-    return {"download": floating(download), "upload": floating(update.upload)}
 
 
 def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]:

@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedrec import cells, running
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance
-from fedrec.jobs import Job, folder_state, open_jobs, reason_of
+from fedrec.experiment import pool
+from fedrec.experiment.jobs import Job, folder_state, open_jobs, reason_of
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import centralised, federated
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.columns import canary_metric, main_metric, shown
@@ -74,7 +76,7 @@ def plan(
     jobs = []
     for seed in seeds:  # all methods under one seed first: an interrupted comparison is complete as far as it goes
         for name, kind in kinds.items():
-            settings = running.resolve(name, {**_fitting(kind, given), "seed": seed, "settings": own[name]})
+            settings = resolve(name, {**_fitting(kind, given), "seed": seed, "settings": own[name]})
             path = folder / f"{name}-seed{seed}"
             jobs.append(Job(settings, path, folder_state(path, settings)))
     return Jobs(tuple(jobs), tuple(failures), folder)
@@ -143,7 +145,7 @@ def carry_out(
     *,
     parallel: int = 1,
     memory_mb: int | None = None,
-    watcher: cells.Watcher | None = None,
+    watcher: pool.Watcher | None = None,
     start: bool = True,
 ) -> list[Comparison]:
     """The runs of several data sets as one heap of work: one seed of everything before the next.
@@ -153,7 +155,7 @@ def carry_out(
     known = [exact_chance(jobs) for jobs in plans]  # first: missing data is bad input, not a failure of every method
     heap = sorted((job for jobs in plans for job in jobs.jobs), key=lambda job: job.settings.seed)
     if start:
-        reasons = cells.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
+        reasons = pool.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
     else:
         reasons = open_jobs(heap)
     return [_compared(jobs, chances, reasons) for jobs, chances in zip(plans, known, strict=True)]
@@ -177,7 +179,7 @@ def _compared(jobs: Jobs, known: Mapping[str, float], reasons: Mapping[Path, str
 def exact_chance(jobs: Jobs) -> dict[str, float]:
     """What a random scorer gets under the comparison's protocol on its data, by metric."""
     control = next(job for job in jobs.jobs if job.settings.method == "random")
-    task = running.prepare(control.settings).task
+    task = prepare(control.settings).task
     names = dict.fromkeys([*shown(task.protocol), main_metric(task.protocol), canary_metric(task.protocol)])
     return {name: chance(task, "test", name) for name in names if not name.endswith("!")}
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrec.errors import BadInput, nearest
+from fedrec.experiment.prepare import Prepared
 from fedrec.runs.recommendations import Recommendation, best_items
-
-if TYPE_CHECKING:
-    from fedrec.running import Prepared
 
 
 @dataclass(frozen=True)

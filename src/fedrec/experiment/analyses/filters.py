@@ -12,13 +12,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from fedrec import cells
 from fedrec.errors import BadInput
-from fedrec.jobs import Job, folder_state
+from fedrec.experiment import pool
+from fedrec.experiment.jobs import Job, folder_state
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.filters import Course, Level, Shown, Spot
 from fedrec.report.model.runs import FinishedRun, load_run
-from fedrec.running import resolve
 
 LEVELS = ("ease", "gfcf", "popularity")
 """What everybody's data in one place gives, and what needs no model."""
@@ -90,9 +90,9 @@ def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
     return Plan({name: job(name, {}) for name in LEVELS}, courses, noisy)
 
 
-def carry_out(plan: Plan, *, parallel: int = 1, watcher: cells.Watcher | None = None) -> tuple[Shown, dict[Path, str]]:
+def carry_out(plan: Plan, *, parallel: int = 1, watcher: pool.Watcher | None = None) -> tuple[Shown, dict[Path, str]]:
     """Run what is not there yet; gives what the figure shows, and why runs failed (those are left out)."""
-    failures = cells.carry_out(plan.jobs, parallel=parallel, watcher=watcher)
+    failures = pool.carry_out(plan.jobs, parallel=parallel, watcher=watcher)
     runs = {job.folder: load_run(job.folder) for job in plan.jobs if job.folder not in failures}
     if not runs:
         raise BadInput(f"no run succeeded: {next(iter(failures.values()))}")
