@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fedrec.core.block import Block
+from fedrec.core.compiled import njit
 from fedrec.data.ragged import offsets
 from fedrec.keyed import U64
 from fedrec.learn.random_kernel import below, word

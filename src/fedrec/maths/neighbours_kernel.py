@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from fedrec.core.compiled import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
