@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from fedrec.core.compiled import njit
+from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 from fedrec.learn.random_kernel import epoch_key, order
 from fedrec.learn.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, adam_step_of_one, add_scaled, clear, dot

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from fedrec.core.compiled import njit
+from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}

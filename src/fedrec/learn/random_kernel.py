@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedrec import keyed
-from fedrec.core.compiled import njit
+from fedrec.compiled import njit
 from fedrec.learn import shuffle
 
 _GOLDEN = np.uint64(keyed.GOLDEN)

@@ -8,7 +8,7 @@ from torch import Tensor
 from fedrec.core.block import Block
 from fedrec.keyed import U64
 from fedrec.learn.random_torch import below, from_words, word
-from fedrec.learn.samples import Samples, count
+from fedrec.learn.sample_arrays import Samples, count
 
 
 def owners(start: Tensor) -> Tensor:

@@ -34,7 +34,8 @@ from fedrec.data.ragged import Int64, consecutive, offsets, segments
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.random_torch import from_words, orders
-from fedrec.learn.samples import Samples, has_numba
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import has_numba
 from fedrec.learn.torch_workers import over_chunks
 from fedrec.learn.two_tables_scratch import Scratch
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from fedrec.core.compiled import njit
+from fedrec.compiled import njit
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 

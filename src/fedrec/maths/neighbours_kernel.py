@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.compiled import njit
+from fedrec.compiled import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

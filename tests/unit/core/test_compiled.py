@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrec.core import compiled
+from fedrec import compiled
 
 KERNEL = """
 {where}
@@ -21,8 +21,8 @@ def kernel(x):
     return FACTOR * inlined(x)
 """
 HELPER = "FACTOR = {factor}\n"
-PART = "from fedrec.core.compiled import njit\n\n\n@njit(inline='always')\ndef inlined(x):\n    return x + {more}\n"
-OURS, NUMBAS = "from fedrec.core.compiled import njit", "from numba import njit"
+PART = "from fedrec.compiled import njit\n\n\n@njit(inline='always')\ndef inlined(x):\n    return x + {more}\n"
+OURS, NUMBAS = "from fedrec.compiled import njit", "from numba import njit"
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_change_in_another_file_is_noticed(package: Path) -> None:
 
 
 def test_numba_alone_would_not_notice(package: Path) -> None:
-    """Why :mod:`fedrec.core.compiled` exists; where this fails, numba has learnt it and the module can go."""
+    """Why :mod:`fedrec.compiled` exists; where this fails, numba has learnt it and the module can go."""
     write(package, where=NUMBAS)
     assert answer(package) == (30, 0)
     write(package, where=NUMBAS, factor=100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedrec.evaluation.protocols import Protocol
+from fedrec.evaluation.rules import Rules
 
 STRICT = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10", "HR@20")
 SHOWN: dict[str, tuple[str, ...]] = {
@@ -16,7 +16,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
 }
 
 
-def shown(protocol: Protocol) -> tuple[str, ...]:
+def shown(protocol: Rules) -> tuple[str, ...]:
     """The columns of a table; for a protocol without a list of its own, what it selects by comes first."""
     if protocol.name in SHOWN:
         return SHOWN[protocol.name]
@@ -24,11 +24,11 @@ def shown(protocol: Protocol) -> tuple[str, ...]:
     return (first, *(name for name in STRICT if name in protocol.metrics.names and name != first))
 
 
-def main_metric(protocol: Protocol) -> str:
+def main_metric(protocol: Rules) -> str:
     """The metric that orders rows and is drawn: the one the protocol itself chooses the round by."""
     return protocol.selection.metric
 
 
-def canary_metric(protocol: Protocol) -> str:
+def canary_metric(protocol: Rules) -> str:
     """The metric by which `local` is held against chance: the easiest ranking shows a leak best."""
     return next(name for name in ("HR@10/99", "HR@10", *protocol.metrics.names) if name in protocol.metrics.names)

@@ -12,8 +12,8 @@ import numpy as np
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput
 from fedrec.evaluation.canary import leak_banner
-from fedrec.evaluation.protocols import Protocol
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.evaluation.rules import Rules
 from fedrec.evaluation.statistics import Summary, summarise
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
@@ -111,7 +111,7 @@ class Row:
 class Comparison:
     """Methods side by side on one data set under one protocol."""
 
-    protocol: Protocol
+    protocol: Rules
     data: Mapping[str, Any]
     seeds: tuple[int, ...]
     rows: tuple[Row, ...]
@@ -252,7 +252,7 @@ def _mark(
         )
 
 
-def _banner(protocol: Protocol, local: Sequence[FinishedRun], chance: Mapping[str, float]) -> str | None:
+def _banner(protocol: Rules, local: Sequence[FinishedRun], chance: Mapping[str, float]) -> str | None:
     metric = canary_metric(protocol)
     if not local or metric not in chance:
         return None

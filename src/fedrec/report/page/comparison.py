@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from fedrec.core.reference import Reference
-from fedrec.evaluation.protocols import Protocol
+from fedrec.evaluation.rules import Rules
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row
 from fedrec.report.model.series import Series, numbered
@@ -158,7 +158,7 @@ def failures_html(failures: Iterable[Any]) -> str:
     return join(banner(text, "warn") for text in lost_texts(failures))
 
 
-def protocol_html(protocol: Protocol) -> str:
+def protocol_html(protocol: Rules) -> str:
     """What the protocol does, where it comes from, and what is wrong with it."""
     flaws = "<p><strong>Flaws of this procedure:</strong></p>" + listed(protocol.flaws)
     about = f'<p>{escape(protocol.description)}</p><p class="small soft">Source: {escape(protocol.source)}.</p>'
