@@ -37,8 +37,8 @@ def measured_run(folder: Path, grid: Any, home: Path) -> None:
     """On the server: a run in which every exchange is followed by an empty one of the same size."""
     from fedrec.deploy.flower.grid import QUERY, GridExchange
     from fedrec.deploy.flower.records import to_records
-    from fedrec.deploy.letters import Answer, Ask, Fault
-    from fedrec.deploy.serve import serve
+    from fedrec.deploy.messages.letters import Answer, Ask, Fault
+    from fedrec.deploy.server.serve import serve
 
     class Measured(GridExchange):
         began: float | None = None
@@ -76,9 +76,9 @@ def command_line() -> None:
 
     from fedrec.core.settings import build
     from fedrec.deploy.flower.commands import Cluster
-    from fedrec.deploy.job import Job, read_served
     from fedrec.deploy.processes import free_ports
-    from fedrec.deploy.rules import Rules
+    from fedrec.deploy.server.job import Job, read_served
+    from fedrec.deploy.server.rules import Rules
     from fedrec.experiment.prepare import prepare
     from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import RunFolder

@@ -69,14 +69,13 @@ def test_a_wrong_word_is_one_line(fedrec, tmp_path, arguments, words):
     [
         (GOOD.replace("u3,i4,4\n", "u3,i4\n"), ("data.csv", "line 21")),
         (GOOD.replace("u3,i4,4\n", "u3,i4,yesterday evening\n"), ("data.csv", "line 21")),
-        (GOOD + "u0,i0,0\n", ("duplicate", "data.csv")),
         (GOOD + "u9,i1,1\nu9,i2,2\n", ("u9", "2")),
         (GOOD + "12,i1,1\n", ("data.csv", "user")),
         ("user,item,timestamp\n", ("data.csv",)),
         ("", ("data.csv",)),
         (GOOD.replace("item", "thing", 1), ("item", "thing")),
     ],
-    ids=["short row", "bad time", "duplicate", "too few to split", "mixed ids", "no rows", "empty", "no item column"],
+    ids=["short row", "bad time", "too few to split", "mixed ids", "no rows", "empty", "no item column"],
 )
 def test_a_wrong_file_is_one_line(fedrec, tmp_path, text, words):
     (tmp_path / "data.csv").write_text(text)

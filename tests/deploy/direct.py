@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Plan, Progress, run_rounds
-from fedrec.deploy.federation import Federation
-from fedrec.deploy.letters import Answer, Ask, Fault, Meet
-from fedrec.deploy.node import Node
-from fedrec.deploy.roster import Roster
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.flower.records import from_records, to_records
+from fedrec.deploy.messages.envelope import BadLetter, Plain, fault_in, unpack_answer
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.rules import Rules
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment.prepare import prepare
 from fedrec.runs.settings import RunSettings
 
@@ -49,6 +52,15 @@ class DirectExchange:
         return answers
 
 
+def delivered(plain: Plain) -> Answer | Fault:
+    """A letter as it arrives over Flower's records, however it was altered."""
+    try:
+        found = from_records(to_records(plain))
+        return fault_in(found) or unpack_answer(found)
+    except BadLetter as problem:
+        return Fault(f"not read: {problem}")
+
+
 def federation(
     folder: Path,
     settings: RunSettings,
@@ -83,6 +95,7 @@ def federation(
         RUN,
         settings.seed,
         upcoming,
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     return made, plan, progress, exchange

@@ -9,9 +9,9 @@ from typing import Any
 
 from fedrec.core.settings import build
 from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
-from fedrec.deploy.job import Job, read_served
 from fedrec.deploy.processes import free_ports
-from fedrec.deploy.rules import Rules
+from fedrec.deploy.server.job import Job, read_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.prepare import prepare
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings

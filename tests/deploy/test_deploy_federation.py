@@ -16,10 +16,10 @@ from fedrec.core import wire
 from fedrec.core.loop import Progress, run_rounds
 from fedrec.core.messages import Rows
 from fedrec.core.settings import build
-from fedrec.deploy.federation import TooFewNodes
-from fedrec.deploy.letters import Answer, Ask, Fault
-from fedrec.deploy.node import Node
-from fedrec.deploy.rules import Rules
+from fedrec.deploy.messages.letters import Answer, Ask, Fault
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.server.federation import TooFewNodes
+from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find

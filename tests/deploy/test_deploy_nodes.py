@@ -13,19 +13,19 @@ from direct import RUN, DirectExchange, in_process, records_of
 from fedrec.core.loop import Progress
 from fedrec.core.settings import build
 from fedrec.data.load import load
-from fedrec.deploy.catalogue import read_catalogue
 from fedrec.deploy.credentials import make_node, make_server
-from fedrec.deploy.envelope import pack_meet, unpack_hello
-from fedrec.deploy.federation import Federation
-from fedrec.deploy.letters import Answer, Hello, Meet, Settle
-from fedrec.deploy.node import Node
-from fedrec.deploy.recommending import recommend
-from fedrec.deploy.roster import Roster
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.serve import upcoming
-from fedrec.deploy.share import NodeOptions
-from fedrec.deploy.store import NodeStore
-from fedrec.deploy.worker import Worker
+from fedrec.deploy.messages.envelope import pack_meet, unpack_hello
+from fedrec.deploy.messages.letters import Answer, Hello, Meet, Settle
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.recommending import recommend
+from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.store import NodeStore
+from fedrec.deploy.node.worker import Worker
+from fedrec.deploy.server.catalogue import read_catalogue
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.serve import upcoming
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
@@ -65,6 +65,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
         RUN,
         settings.seed,
         upcoming(plan, roster),
+        find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     found, wanted = records_of(runtime, plan, progress), in_process(settings)

@@ -12,7 +12,7 @@ import numpy as np
 from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.method import Method
 from fedrec.core.state import flatten
-from fedrec.deploy.node import Node
+from fedrec.deploy.node.node import Node
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find

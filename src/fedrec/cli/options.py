@@ -30,6 +30,21 @@ MinInteractions = Annotated[
     int | None,
     typer.Option("--min-interactions", help="Drop users with fewer.", show_default="the data set's own filter"),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Which column of an own file means what; user, item, time, rating, client, title.",
+        metavar="user=NAME,item=NAME,...",
+        show_default="known names",
+    ),
+]
+MinRating = Annotated[
+    float | None,
+    typer.Option(
+        "--min-rating", help="Rows with a lower rating are no interactions.", show_default="those of 0 or less are none"
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")]
 SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]

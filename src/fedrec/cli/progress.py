@@ -29,6 +29,8 @@ class Watch:
     def start(self, prepared: Any, progress: Any) -> None:
         if self.quiet:
             return
+        from fedrec.data.describe import said_of
+
         data, world = prepared.task.data, prepared.people.world
         origin = f" from round {progress.round + 1}" if progress.round else ""
         typer.echo(
@@ -36,7 +38,7 @@ class Watch:
             f"{world.n_clients} clients, protocol {prepared.task.protocol.name}{origin}",
             err=True,
         )
-        for note in data.notes:
+        for note in said_of(data):
             typer.echo(f"  {note}", err=True)
         if self.terminal and prepared.settings.rounds > 1:
             from rich.console import Console

@@ -33,24 +33,60 @@ class Axis(Enum):
     INTERACTION = "interaction"  # the block's training interactions, user after user
 
 
-def shared() -> Any:
+class Limit(Enum):
+    """A bound of a field's numbers that depends on whose they are."""
+
+    ITEM = "item"  # the last item's number
+    ITEMS = "items"  # the number of items
+    USERS = "users"  # users of the client
+    OWNED = "owned"  # interactions that the client can have: every item once for each of its users
+
+
+Bound = int | float | Limit | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the largest value that a field's numbers can have; None where there is no bound."""
+
+    low: Bound = None
+    high: Bound = None
+
+
+ANY = Range()
+
+
+def _field(axis: Axis, protect: bool, low: Bound, high: Bound, counted_by: str | None = None) -> Any:
+    about = {"axis": axis, "protect": protect, "range": Range(low, high), "counted_by": counted_by}
+    return field(metadata=about)
+
+
+def shared(*, low: Bound = None, high: Bound = None) -> Any:
     """A field that is the same for all clients."""
-    return field(metadata={"axis": Axis.SHARED})
+    return _field(Axis.SHARED, True, low, high)
 
 
-def per_client(protect: bool = True) -> Any:
-    """A field stacked over clients; without ``protect`` the privacy chain lets it pass as it is."""
-    return field(metadata={"axis": Axis.CLIENT, "protect": protect})
+def per_client(protect: bool = True, *, low: Bound = None, high: Bound = None) -> Any:
+    """A field stacked over clients; without ``protect`` the privacy chain lets it pass as it is.
+
+    ``low`` and ``high`` bound its numbers: a message with others is refused before it is used.
+    """
+    return _field(Axis.CLIENT, protect, low, high)
 
 
-def per_user() -> Any:
+def per_user(*, low: Bound = None, high: Bound = None) -> Any:
     """A field stacked over users."""
-    return field(metadata={"axis": Axis.USER})
+    return _field(Axis.USER, True, low, high)
 
 
-def per_interaction(protect: bool = True) -> Any:
-    """A field stacked over training interactions: a private row for each item a user has."""
-    return field(metadata={"axis": Axis.INTERACTION, "protect": protect})
+def per_interaction(
+    protect: bool = True, *, low: Bound = None, high: Bound = None, counted_by: str | None = None
+) -> Any:
+    """A field stacked over training interactions: a row for each item a user has.
+
+    ``counted_by`` names the field that says how many rows each client (or user) has.
+    """
+    return _field(Axis.INTERACTION, protect, low, high, counted_by)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedrec.errors import BadInput, nearest
 
+FOLDER: dict[str, Any] = {"machine": "folder"}
+"""Marks (``json_schema_extra``) a path on the machine that computes; nodes take none from a server."""
+MEMORY: dict[str, Any] = {"machine": "memory"}
+"""Marks memory (MiB) of the machine that computes; nodes bound it by what they give."""
+
 
 class Settings(BaseModel):
     """Base of all settings: typed, frozen, and an unknown key is an error."""
@@ -72,4 +77,6 @@ def build(kind: type[Chosen], given: dict[str, Any], owner: str) -> Chosen:
         meaning = kind.model_fields[key].description if key in kind.model_fields else None
         hint = f" ({key}: {meaning})" if meaning else ""
         message = str(first["msg"])[0].lower() + str(first["msg"])[1:]
-        raise BadInput(f"{owner}: {key}={given.get(key)!r} is out of range: {message}{hint}") from None
+        shown = repr(given.get(key))
+        shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
+        raise BadInput(f"{owner}: {key}={shown} is out of range: {message}{hint}") from None

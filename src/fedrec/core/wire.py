@@ -7,12 +7,17 @@ Byte counts are those of the arrays (the header is a few hundred bytes a message
 A table's changes (:class:`Rows`) cross the wire in one of two forms: ``dense``, every row of every client, or
 ``rows``, the changed rows and their ids. Without noise both show which items a client has trained on, the
 dense form by its zero rows; only noise on every coordinate hides it.
+
+What is decoded may come from anybody: sizes are checked against the bytes that are there before memory is taken,
+and whatever is not a message ends in :class:`WireError`, nothing else.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +30,18 @@ from fedrec.core.messages import Rows, Wire
 from fedrec.data.ragged import offsets
 
 Message = TypeVar("Message", bound=Wire)
+
+MOST_HEADER = 1 << 20
+"""Bytes of names, types and shapes; real messages have a few thousand."""
+MOST_ARRAYS = 1024
+MOST_AXES = 8
+MOST_ENTRIES = 1 << 40
+"""Along one axis; arrays without numbers may claim any shape."""
+NUMBERS = {
+    "F16": 2, "F32": 4, "F64": 8, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "U8": 1, "U16": 2, "U32": 4, "U64": 8,
+    "BOOL": 1,
+}  # fmt: skip
+"""Number formats that cross the wire, with their bytes."""
 
 
 class WireError(Exception):
@@ -57,19 +74,54 @@ def encode(message: Wire, form: Form = Form()) -> bytes:
 
 def decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]] | None = None) -> Message:
     """The message of this type in these bytes; ``forms`` are the classes a field may be folded into."""
-    from safetensors import SafetensorError
+    try:
+        return _decode(kind, data, forms or {})
+    except WireError:
+        raise
+    except Exception as problem:
+        said = " ".join(str(problem).split())[:200]
+        raise WireError(f"not a message: {type(problem).__name__}: {said}") from None
+
+
+def _decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]]) -> Message:
     from safetensors.numpy import load
 
-    try:
-        size = int.from_bytes(data[:8], "little")
-        about = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["fedrec"])
-        arrays = load(data)
-        nested = {path: (forms or {})[name] for path, name in about["nested"].items()}
-    except (SafetensorError, ValueError, KeyError, TypeError) as problem:
-        raise WireError(f"not a message: {problem}") from None
+    about = _about(data)
     if about.get("type") != _kind(kind):
-        raise WireError(f"expected {_kind(kind)}, got {about.get('type')}")
-    return _rebuild(kind, "", arrays, nested)
+        raise WireError(f"expected {_kind(kind)}, got {str(about.get('type'))[:80]!r}")
+    nested: dict[str, type[Any]] = {}
+    for path, name in dict(about.get("nested", {})).items():
+        if name not in forms or "." in path:
+            raise WireError("a field is folded into a form that there is not")
+        nested[path] = forms[name]
+    arrays = load(data)
+    built: Message = _rebuild(kind, "", arrays, nested)
+    if arrays or nested:
+        raise WireError(f"{_kind(kind)} has no field {str(next(iter(arrays or nested)))[:80]!r}")
+    return built
+
+
+def _about(data: bytes) -> dict[str, Any]:
+    """What a message says about itself, once its header is one and agrees with the bytes behind it."""
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > min(len(data) - 8, MOST_HEADER):
+        raise WireError("not a message: its header is not there, or too long")
+    header = json.loads(data[8 : 8 + size])
+    if not isinstance(header, dict) or len(header) > MOST_ARRAYS:
+        raise WireError("not a message: its header lists no arrays, or too many")
+    about = json.loads(header.pop("__metadata__")["fedrec"])
+    behind = len(data) - 8 - size
+    for name, entry in header.items():
+        shape, (first, last) = entry["shape"], entry["data_offsets"]
+        width = NUMBERS.get(entry["dtype"])
+        whole = all(type(n) is int for n in (*shape, first, last))
+        if width is None or not whole or len(shape) > MOST_AXES or not 0 <= first <= last <= behind:
+            raise WireError(f"not a message: the array {name[:80]!r} is not one")
+        if not all(0 <= n <= MOST_ENTRIES for n in shape) or math.prod(shape) * width != last - first:
+            raise WireError(f"not a message: {name[:80]!r} has not the bytes of its shape")
+    if not isinstance(about, dict):
+        raise WireError("not a message: it does not say what it is")
+    return about
 
 
 def payload(message: Wire, form: Form = Form()) -> int:
@@ -174,7 +226,8 @@ def _cast(array: NDArray[Any], form: Form) -> NDArray[Any]:
 
 
 def _uncast(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.float32) if array.dtype.kind == "f" else array
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+        return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
 def _nested(message: Any, prefix: str = "") -> typing.Iterator[tuple[str, str]]:
@@ -189,34 +242,55 @@ def _nested(message: Any, prefix: str = "") -> typing.Iterator[tuple[str, str]]:
 
 
 def _rebuild(kind: type[Any], prefix: str, arrays: dict[str, NDArray[Any]], nested: dict[str, type[Any]]) -> Any:
+    """The message whose fields these are; arrays and forms are taken out as they are used."""
     hints = typing.get_type_hints(kind)
 
     def content(path: str, hint: Any) -> Any:
         if path in nested:
-            return _rebuild(nested[path], path + ".", arrays, nested)
-        if path + ".n_items" in arrays:
+            return _rebuild(nested.pop(path), path + ".", arrays, {})
+        options = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
+        if path + ".n_items" in arrays and (Rows in options or Any in options):
             return _rows(path, arrays)
         if path in arrays:
-            scalar = next((o for o in typing.get_args(hint) or (hint,) if o in (int, float, bool)), None)
-            return scalar(arrays[path][0]) if scalar else _uncast(arrays[path])
-        if type(None) in typing.get_args(hint):
+            scalar = next((o for o in options if o in SCALARS), None)
+            return _scalar(path, arrays.pop(path), scalar) if scalar else _uncast(arrays.pop(path))
+        if type(None) in options:
             return None
-        raise WireError(f"{_kind(kind)} lacks the field {path!r}")
+        raise WireError(f"{_kind(kind)} lacks the field {path[:80]!r}")
 
     built: dict[str, Any] = {}
     for spec in dataclasses.fields(kind):
         path, hint = prefix + spec.name, hints[spec.name]
         if (typing.get_origin(hint) or hint) is dict:
             head = path + "["
-            keys = {name[len(head) : name.index("]", len(head))] for name in arrays if name.startswith(head)}
-            built[spec.name] = {key: content(f"{head}{key}]", Any) for key in sorted(keys)}
+            named = [name for name in (*arrays, *nested) if name.startswith(head)]
+            keys = {name[len(head) : name.index("]", len(head))] for name in named}
+            built[spec.name] = {key: content(f"{head}{key}]", np.ndarray) for key in sorted(keys)}
         else:
             built[spec.name] = content(path, hint)
     return kind(**built)
 
 
+UNIONS = (typing.Union, types.UnionType)
+SCALARS = {bool: "b", int: "iu", float: "f"}
+
+
+def _scalar(name: str, array: NDArray[Any], kind: Any) -> Any:
+    if array.shape != (1,) or array.dtype.kind not in SCALARS[kind] or not np.isfinite(array[0]):
+        raise WireError(f"{name[:80]!r} is not one {kind.__name__}")
+    return kind(array[0])
+
+
 def _rows(name: str, arrays: dict[str, NDArray[Any]]) -> Rows:
-    n_items = int(arrays[name + ".n_items"][0])
+    n_items = _scalar(name + ".n_items", arrays.pop(name + ".n_items"), int)
     if name + ".dense" in arrays:
-        return rows_of_tables(_uncast(arrays[name + ".dense"]))
-    return Rows(arrays[name + ".start"], arrays[name + ".ids"], _uncast(arrays[name + ".values"]), n_items)
+        tables = arrays.pop(name + ".dense")
+        # without numbers any number of clients could be claimed in no bytes
+        if tables.ndim != 3 or tables.dtype.kind != "f" or not tables.size or tables.shape[1] != n_items:
+            raise WireError(f"{name[:80]!r} has the shape {tables.shape}, which is not that of tables")
+        return rows_of_tables(_uncast(tables))
+    start, ids, values = (arrays.pop(f"{name}.{part}") for part in ("start", "ids", "values"))
+    fits = start.ndim == ids.ndim == 1 and values.ndim == 2 and len(start) > 0
+    if not fits or start.dtype != np.int64 or ids.dtype != np.int32 or values.dtype.kind != "f":
+        raise WireError(f"{name[:80]!r} is not rows of tables")
+    return Rows(start, ids, _uncast(values), n_items)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.data import limits
 from fedrec.data.interactions import Interactions
 from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
@@ -18,11 +20,12 @@ FIXED_WIDTH = 8
 """Ids all of one length, at least this long (ISBN, ASIN, hashes), may mix digits and letters."""
 
 
-def assemble(rows: Rows, name: str) -> Interactions:
-    """Number users and items, merge repeats (the earliest time stays), order by user and time.
+def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interactions:
+    """Number users and items, merge repeats, order by user and time.
 
-    Ids are numbered in numeric order where all are whole numbers, else in text order, so the numbering
-    depends on the ids alone.
+    Of a repeated pair the earliest row stays; the last, in a person's own file. A rating above 0 is an
+    interaction; with ``min_rating``, one of at least that. Ids are numbered in numeric order where all are whole
+    numbers, else in text order, so the numbering depends on the ids alone.
     """
     notes = list(rows.notes)
     users, user_ids = _dense(rows.users, "user", rows)
@@ -30,20 +33,17 @@ def assemble(rows: Rows, name: str) -> Interactions:
     clients = client_ids = None
     if rows.clients is not None:
         clients, client_ids = _dense(rows.clients, "client", rows)
-    if rows.given:
-        _refuse_duplicates(rows, users, items, clients, user_ids, item_ids)
-
-    keep = np.arange(len(rows))
-    if rows.ratings is not None:
-        keep = np.flatnonzero(rows.ratings > 0)
-        if len(keep) < len(rows):
-            notes.append(f"{len(rows) - len(keep)} rows with a rating of 0 or less are no interactions")
-        if len(keep) == 0:
-            raise BadInput(f"{name}: no row has a rating above 0; a rating above 0 is an interaction")
+    keep = _rated(rows, name, min_rating)
+    below = len(rows) - len(keep)
+    if below:
+        rule = "of 0 or less" if min_rating is None else f"below {min_rating:g}"
+        notes.append(f"{below} rows with a rating {rule} are no interactions")
     order = keep[np.lexsort((keep, *([] if rows.times is None else [rows.times[keep]]), users[keep]))]
-    order = _first_of_each_pair(order, rows, users, items, len(item_ids), user_ids, item_ids)
-    if len(order) < len(keep):
-        notes.append(f"{len(keep) - len(order)} repeats of a user-item pair merged, the earliest kept")
+    last = rows.given and rows.times is not None
+    order = _one_of_each_pair(order, rows, users, items, len(item_ids), last)
+    merged = len(keep) - len(order)
+    if merged:
+        notes.append(f"{merged} repeats of a user-item pair merged, the {'last' if last else 'earliest'} kept")
 
     users, items = users[order], items[order]
     used_users, users = _renumber(users, len(user_ids))
@@ -68,7 +68,30 @@ def assemble(rows: Rows, name: str) -> Interactions:
         client_ids=client_ids,
         part=None if rows.part is None else rows.part[order],
         notes=tuple(notes),
+        understood=None
+        if rows.understood is None
+        else replace(
+            rows.understood,
+            least_rating=min_rating,
+            below_rating=below,
+            merged=merged,
+            kept_repeat="last" if last else "earliest",
+        ),
     )
+
+
+def _rated(rows: Rows, name: str, min_rating: float | None) -> NDArray[np.int64]:
+    """The rows that are interactions by their rating."""
+    if rows.ratings is None:
+        if min_rating is not None:
+            raise BadInput(f"{name} has no ratings, so a least rating says nothing; leave --min-rating out")
+        return np.arange(len(rows))
+    keep = np.flatnonzero(rows.ratings > 0 if min_rating is None else rows.ratings >= min_rating)
+    if len(keep) == 0 and min_rating is None:
+        raise BadInput(f"{name}: no row has a rating above 0; a rating above 0 is an interaction")
+    if len(keep) == 0:
+        raise BadInput(f"{name}: no row has a rating of {min_rating:g} or more (the most is {rows.ratings.max():g})")
+    return keep
 
 
 def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.str_]]:
@@ -80,10 +103,8 @@ def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.i
     if isinstance(coded, pa.ChunkedArray):  # combine_chunks of no chunks
         coded = coded.chunk(0)
     codes = coded.indices.to_numpy(zero_copy_only=False)
+    _refuse_wide(coded.dictionary, codes, what, rows)
     ids = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
-    empty = np.flatnonzero(ids == "")
-    if len(empty):
-        raise BadInput(f"{rows.place(int(np.argmax(codes == empty[0])))}: no {what} id")
     whole = np.asarray(pc.match_substring_regex(coded.dictionary, r"^-?[0-9]+$").to_numpy(zero_copy_only=False))
     if rows.given and whole.any() and not whole.all():
         _refuse_mixed(codes, ids, whole.astype(bool), what, rows)
@@ -91,6 +112,26 @@ def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.i
     rank = np.empty(len(ids), np.int32)
     rank[order] = np.arange(len(ids), dtype=np.int32)
     return rank[codes], ids[order]
+
+
+def _refuse_wide(distinct: pa.Array, codes: NDArray[np.int32], what: str, rows: Rows) -> None:
+    """Refuse ids that would take too much memory: all are stored as wide as the widest."""
+    import pyarrow.compute as pc
+
+    lengths = np.asarray(pc.utf8_length(distinct).to_numpy(zero_copy_only=False), dtype=np.int64)
+    widest = int(lengths.argmax())
+
+    def place() -> str:
+        return rows.place(int(np.argmax(codes == widest)))
+
+    if lengths[widest] > limits.ID:
+        raise BadInput(f"{place()}: the {what} id is longer than {limits.ID} characters")
+    table = 4 * int(lengths[widest]) * len(lengths)
+    if table > max(limits.ID_TABLE, limits.ID_WASTE * int(lengths.sum())):
+        raise BadInput(
+            f"{place()}: a {what} id of {int(lengths[widest])} characters where {len(lengths)} others have "
+            f"{lengths.mean():.0f} on average would take {limits.size(table)}; shorten it"
+        )
 
 
 def numeric_order(ids: NDArray[np.str_]) -> NDArray[np.int64]:
@@ -110,49 +151,22 @@ def _refuse_mixed(
     usual = numeric.mean() > 0.5 or (numeric.mean() == 0.5 and bool(numeric[0]))
     row = int(np.argmax(numeric != usual))
     kinds = ("text", "a number") if usual else ("a number", "text")
-    header = " (if that line is a header, name the columns user, item, rating, timestamp)" if row == 0 else ""
+    header = " (if that line is a header, name its columns user and item)" if row == 0 else ""
     raise BadInput(
-        f"{rows.place(row)}: {what} id {str(ids[codes[row]])!r} is {kinds[0]} where the column has "
+        f"{rows.place(row)}: the {what} id is {kinds[0]} where the column has "
         f"{'numbers' if usual else 'text'}; use one kind of id in a column{header}"
     )
 
 
-def _refuse_duplicates(
-    rows: Rows,
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    clients: NDArray[np.int32] | None,
-    user_ids: NDArray[np.str_],
-    item_ids: NDArray[np.str_],
-) -> None:
-    """Exact repeats in a person's own file are a mistake, not data."""
-    pair = users.astype(np.int64) * len(item_ids) + items
-    ordered = np.sort(pair)
-    if (ordered[1:] != ordered[:-1]).all():
-        return
-    columns = [column for column in (rows.part, rows.times, rows.ratings, clients, pair) if column is not None]
-    order = np.lexsort([np.arange(len(pair)), *columns])
-    same = np.ones(len(pair) - 1, dtype=bool)
-    for column in columns:
-        same &= column[order][1:] == column[order][:-1]
-    if same.any():
-        row = int(order[1:][same].min())
-        raise BadInput(
-            f"duplicate row (user {str(user_ids[users[row]])!r}, item {str(item_ids[items[row]])!r}) in "
-            f"{rows.place(row)}; pass each pair once"
-        )
-
-
-def _first_of_each_pair(
+def _one_of_each_pair(
     order: NDArray[np.int64],
     rows: Rows,
     users: NDArray[np.int32],
     items: NDArray[np.int32],
     n_items: int,
-    user_ids: NDArray[np.str_],
-    item_ids: NDArray[np.str_],
+    last: bool,
 ) -> NDArray[np.int64]:
-    """The rows to keep, still in order: the first of each pair; a pair in two parts is refused."""
+    """The rows to keep, still in order: the first or last of each pair; a pair in two parts is refused."""
     pair = users[order].astype(np.int64) * n_items + items[order]
     _, first, which = np.unique(pair, return_index=True, return_inverse=True)
     if len(first) == len(order):
@@ -161,12 +175,13 @@ def _first_of_each_pair(
         part = rows.part[order]
         torn = np.flatnonzero(part != part[first][which])
         if len(torn):
-            row = int(order[torn].min())
-            user, item = str(user_ids[users[row]]), str(item_ids[items[row]])
             raise BadInput(
-                f"{rows.place(row)}: user {user!r} and item {item!r} "
-                "stand in two parts of the split; a pair belongs to one of train, valid, test"
+                f"{rows.place(int(order[torn].min()))}: this user and item stand in two parts of the split; "
+                "a pair belongs to one of train, valid, test"
             )
+    if last:
+        _, from_end = np.unique(pair[::-1], return_index=True)
+        first = len(order) - 1 - from_end
     return np.asarray(order[np.sort(first)])
 
 
@@ -204,10 +219,8 @@ def _client_of_user(
     torn = np.flatnonzero(of_user[users] != clients)
     if len(torn):
         at = int(torn[np.argmin(order[torn])])
-        user = users[at]
-        one, other = str(client_ids[of_user[user]]), str(client_ids[clients[at]])
+        one, other = (limits.brief(client_ids[client]) for client in (of_user[users[at]], clients[at]))
         raise BadInput(
-            f"{rows.place(int(order[at]))}: user {str(user_ids[user])!r} belongs to client {one!r} and to "
-            f"{other!r}; a user has one client"
+            f"{rows.place(int(order[at]))}: this user belongs to client {one} and to {other}; a user has one client"
         )
     return of_user

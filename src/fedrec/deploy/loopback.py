@@ -18,12 +18,13 @@ from fedrec.core.loop import PerUser, Progress
 from fedrec.core.messages import concatenate
 from fedrec.core.population import Population
 from fedrec.core.settings import build
+from fedrec.core.state import Expected, expect
 from fedrec.deploy.flower.commands import Cluster, Value
-from fedrec.deploy.job import JOB, SERVED, Job, read_served
-from fedrec.deploy.node import Node
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import free_ports
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import NodeOptions
+from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
@@ -89,12 +90,19 @@ class Loopback(Simulator):
             if not said.get("done"):
                 raise RunFailed(said.get("reason") or f"the run stopped:\n{cluster.crew.tail('run', 30)}")
 
+    def expected_of_server(self) -> Expected:
+        """What the server's checkpoint must be: it has no private state."""
+        return expect(server=self.server, taken=dict[str, int])
+
     def _config(self, options: NodeOptions) -> dict[str, Value]:
         config: dict[str, Value] = {
             "folder": str(options.folder.resolve()),
             "part": options.part,
             "parts": options.parts,
             "repeatable": True,
+            "hosted": self.settings.data,
+            "device": self.settings.device,
+            "memory-mb": self.settings.memory_mb,
         }
         if self.settings.data_dir is not None:
             config["data-dir"] = str(self.settings.data_dir.resolve())
@@ -108,7 +116,7 @@ class Loopback(Simulator):
         said = read_served(folder.path) or {}
         numbers, open_fields = said["exposure"]
         self.exposure = (int(numbers), tuple(open_fields))
-        progress = folder.restore((type(self.method).__module__,))
+        progress = folder.restore(self.expected_of_server())
         job = Job.read(folder.path)
         nodes = [Node(options, job.run) for options in self.node_options(folder)]
         if progress.best_state is not None:
@@ -126,7 +134,7 @@ class Loopback(Simulator):
         name = f"judged-{number}.users"
         if not all(node.store.has(name) for node in nodes):
             return None
-        parts = [node.store.read(name)[0] for node in nodes]
+        parts = [node.store.read(name, PerUser)[0] for node in nodes]
         back = np.empty_like(self.people.users)
         back[self.people.users] = np.arange(len(back))
         return {metric: np.concatenate([part[metric] for part in parts])[back] for metric in parts[0]}

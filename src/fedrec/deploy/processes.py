@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedrec.runs.atomic import private_folder, private_opener, write_text
+
 TAG = "FEDREC_FEDERATION"
 """Environment variable that marks every process of one federation, however it was started."""
 
@@ -71,8 +73,10 @@ class Crew:
 
     def start(self, name: str, command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a process in a group of its own, its output in ``home/NAME.log``."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        with open(self.log(name), "ab") as output:
+        private_folder(self.home, mark="config.toml")
+        for database in self.home.glob("state.db*"):  # of a server that was first started by an earlier version
+            database.chmod(0o600)
+        with open(self.log(name), "ab", opener=private_opener) as output:
             member = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -80,6 +84,7 @@ class Crew:
                 stderr=subprocess.STDOUT,
                 env=environment(self.home, self.tag, extra),
                 start_new_session=True,  # a Ctrl-C in the terminal is ours to handle
+                umask=0o077,  # what Flower writes (state.db, keys, copies of apps) is its user's alone
             )
         self.members[name] = member
         return member
@@ -168,5 +173,5 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 def write_toml(path: Path, values: Mapping[str, str | int | float | bool | list[str]]) -> Path:
     """A flat TOML file, for Flower's node and run configuration (JSON scalars and lists of text are TOML, too)."""
-    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8")
+    write_text(path, "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), private=True)
     return path

@@ -10,7 +10,6 @@ from typing import Any
 
 from fedrec.core.loop import Progress, Record
 from fedrec.deploy.admission import Admission, check_name
-from fedrec.deploy.catalogue import read_catalogue
 from fedrec.deploy.flower.commands import (
     NODE,
     Link,
@@ -21,12 +20,14 @@ from fedrec.deploy.flower.commands import (
     run_command,
     superlink_command,
 )
-from fedrec.deploy.job import SERVED, Job, read_served
+from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.processes import Crew, StartFailed, free_ports
-from fedrec.deploy.rules import Rules
-from fedrec.deploy.share import refuse_global
+from fedrec.deploy.server.catalogue import read_catalogue
+from fedrec.deploy.server.job import SERVED, Job, read_served
+from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
+from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 
@@ -91,10 +92,10 @@ def node(
         if not file.is_file():
             raise BadInput(f"{file} is not a file; give {what}")
     found = load(str(data))  # bad data is known now, not in the first round
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     home = folder.resolve() / "flower"
     crew = Crew(home)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(home)
     own = {"folder": str(folder.resolve()), "data": str(data.resolve())}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
@@ -119,7 +120,7 @@ def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path) -> R
     """The folder of a new run over nodes with their own data."""
     refuse_global(settings)
     catalogue = read_catalogue(items)
-    folder = RunFolder.create(out, settings)
+    folder = RunFolder.create(out, settings, private=True)
     Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue).write(out)
     return folder
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +18,15 @@ from fedrec.evaluation.metrics import (
     MetricSet,
     Positions,
     first_of_group,
+    of_counts,
     one_target,
     values,
 )
+from fedrec.threads import over_rows
 
 Float32 = NDArray[np.float32]
 
+COMPILED = find_spec("numba") is not None
 _CELLS = 1 << 22  # scores copied at once where a copy is needed
 
 
@@ -69,6 +74,50 @@ def judge(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]
     if metrics.published:
         result |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
     return {name: result[name] for name in metrics.names}
+
+
+def judge_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSet) -> dict[str, dict[str, Float64]]:
+    """:func:`judge` for one or two parts (validation and test) of the same users, in one pass over the scores."""
+    single = all(len(held) == 0 or int(held.targets.counts.max()) <= 1 for held in parts.values())
+    plain = (
+        scores.dtype == np.float32 and scores.flags.c_contiguous and all(len(h) == len(scores) for h in parts.values())
+    )
+    if not (single and plain and 1 <= len(parts) <= 2 and len(scores) and COMPILED):
+        return {part: judge(scores, held, metrics) for part, held in parts.items()}
+    return dict(zip(parts, _in_one_pass(scores, list(parts.values()), metrics), strict=True))
+
+
+def _in_one_pass(scores: Float32, parts: list[Held], metrics: MetricSet) -> list[dict[str, Float64]]:
+    from fedrec.evaluation.counting import count_among, count_pair
+
+    nobody = np.full(len(scores), -1, np.int32)
+    items = [np.where(h.targets.counts > 0, _padded(h.targets), nobody).astype(np.int32) for h in parts]
+    masks = [(h.masked.start, h.masked.values) for h in parts]
+    if len(parts) == 1:
+        items, masks = [*items, nobody], [*masks, (np.zeros(len(scores) + 1, np.int64), np.zeros(0, np.int32))]
+    counts, finite = np.empty((len(scores), 4), np.int64), np.empty(len(scores), np.int64)
+    over_rows(count_pair, len(scores), (scores, *items, *masks[0], *masks[1], counts, finite))
+    if (finite < scores.shape[1]).any():
+        _require_finite(scores)
+    results: list[dict[str, Float64]] = []
+    for place, held in enumerate(parts):
+        present = held.targets.counts > 0
+        result = of_counts(counts[:, 2 * place], counts[:, 2 * place + 1], present, metrics.full)
+        if metrics.sampled:
+            if held.candidates is None:
+                raise ValueError(f"{metrics.sampled[0].name} needs sampled candidates, but none were drawn")
+            among = np.empty((len(scores), 2), np.int64)
+            over_rows(count_among, len(scores), (scores, items[place], held.candidates, among))
+            result |= of_counts(among[:, 0], among[:, 1], present, metrics.sampled)
+        if metrics.published:
+            result |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
+        results.append({name: result[name] for name in metrics.names})
+    return results
+
+
+def _padded(targets: Ragged) -> Int32:
+    """``[users]`` the one target of each user; anything where there is none."""
+    return np.append(targets.values, np.int32(0))[np.minimum(targets.start[:-1], len(targets.values))]
 
 
 def _depth(metrics: tuple[Metric, ...]) -> int:

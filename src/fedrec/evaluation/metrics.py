@@ -161,6 +161,35 @@ def one_target(greater: Int64, tied: Int64, present: NDArray[np.bool_], depth: i
     return Positions(hit, hit, present.astype(np.int64))
 
 
+def of_counts(
+    greater: Int64, tied: Int64, present: NDArray[np.bool_], metrics: tuple[Metric, ...]
+) -> dict[str, Float64]:
+    """The metrics of users with one target each: ``greater`` items before it and ``tied``, itself included, level.
+
+    Where nothing is tied the position is certain and every metric is looked up; expectations are taken for the rest.
+    """
+    depth = max([metric.cut for metric in metrics], default=0)
+    certain = present & (tied == 1)
+    place = np.minimum(greater, depth)
+    gain, rank = np.append(discounts(depth), 0.0), np.append(1.0 / np.arange(1, depth + 1), 0.0)
+    level = np.flatnonzero(present & (tied != 1))
+    expected = values(one_target(greater[level], tied[level], present[level], depth), metrics) if len(level) else {}
+    result: dict[str, Float64] = {}
+    for metric in metrics:
+        k = metric.cut
+        inside = place < k
+        share = {"HR": 1.0, "Precision": 1.0 / k, "Recall": 1.0, "F1": 2.0 / (k + 1.0)}.get(metric.kind)
+        if share is not None:
+            value = np.where(inside, share, 0.0)
+        else:
+            value = np.where(inside, (rank if metric.kind == "MRR" else gain)[place], 0.0)
+        value[~certain] = np.nan
+        if len(level):
+            value[level] = expected[metric.name]
+        result[metric.name] = value
+    return result
+
+
 def first_of_group(start: Int64, size: Int64, relevant: Int64, depth: int) -> Float64:
     """``[users, depth]`` P(the first target stands at p), for the first tied group that holds a target.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fedrec.evaluation.metrics import Float64
+
+ROUNDING = 1e-9
+"""How far a sum may lie above the number of users because of rounding."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,21 @@ class MetricSums:
             return cls()
         judged = ~np.isnan(next(iter(per_user.values())))
         return cls({name: float(values[judged].sum()) for name, values in per_user.items()}, int(judged.sum()))
+
+    def fault(self, names: Collection[str], most: int) -> str | None:
+        """Why these cannot be sums of these metrics over at most ``most`` users; None where they can.
+
+        Every metric of a user lies between 0 and 1, so its sum lies between 0 and the number of users.
+        """
+        if not 0 <= self.count <= most:
+            return f"metric sums of {self.count} users, of which there are {most}"
+        if self.sums.keys() != set(names) and (self.sums or self.count):
+            odd = sorted(self.sums.keys() ^ set(names))
+            return f"metric sums that are not the protocol's ({', '.join(repr(name[:40]) for name in odd[:3])})"
+        for name, total in self.sums.items():
+            if not 0.0 <= total <= self.count * (1 + ROUNDING):
+                return f"the sum {total:.6g} of {name} over {self.count} users"
+        return None
 
     def __add__(self, other: MetricSums) -> MetricSums:
         # empty sums come from blocks in which nobody was judged: neutral

@@ -38,9 +38,9 @@ def folder_state(path: Path, settings: RunSettings) -> State:
     advice = "choose another --out, or remove it"
     try:
         folder = RunFolder.open(path)
-        there = folder.settings()
-    except Exception:
+    except BadInput:
         raise BadInput(f"{path} is used for something else than a run; {advice}") from None
+    there = folder.settings()
     before, now = (s.model_dump(mode="json", exclude=set(HOW_ONLY)) for s in (there, settings))
     flat = [{**{k: v for k, v in one.items() if k != "settings"}, **one["settings"]} for one in (before, now)]
     changed = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]

@@ -18,5 +18,5 @@ def opened(path: Path) -> Result:
     seen, now = result["data"], data_of(prepared)
     if seen != now:
         raise BadInput(f"the data of {path} has changed since the run ({seen} then, {now} now)")
-    prepared.runtime.restore(folder.model((type(prepared.method).__module__,)))
+    prepared.runtime.restore(folder.model(prepared.runtime.expected()))
     return Result(result, prepared, folder)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from fedrec.experiment import run
 from fedrec.experiment.estimate import Estimate, available_mb, expected_mb, resident_mb
 from fedrec.experiment.jobs import Job, reason_of
-from fedrec.runs.folder import RESULT, ROUNDS
+from fedrec.runs.folder import RESULT, ROUNDS, RunFolder
 from fedrec.runs.settings import RunSettings
 
 POLL_SECONDS = 0.5
@@ -58,7 +58,7 @@ def carry_out(
     estimate = Estimate()
     for job in jobs:
         if job.state == "finished":
-            seconds = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))["seconds"]["total"]
+            seconds = RunFolder(job.folder).result()["seconds"]["total"]
             estimate.add(job.settings, seconds)
     open_jobs = [job for job in jobs if job.state != "finished"]
     if parallel <= 1:
@@ -201,7 +201,7 @@ class _Pool:
             failure = self.failures[job.folder] = said[-1] if said and status > 0 else killed
         else:
             self.estimate.add(job.settings, seconds)
-            result = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))
+            result = RunFolder(job.folder).result()
             self.peaks[job.settings.method, job.settings.data] = result["memory"]["peak_mb"]
         self.done += 1
         self.watcher.ends(job, seconds, failure, self.done, self.total, self._left())

@@ -48,6 +48,8 @@ def prepare(settings: RunSettings) -> Prepared:
         settings.data_dir,
         min_interactions=settings.min_interactions,
         paper=protocol.paper,
+        columns=settings.columns,
+        min_rating=settings.min_rating,
     )
     if settings.clients is not None:
         data = partition(data, settings.clients)

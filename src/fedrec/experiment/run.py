@@ -35,11 +35,13 @@ def resume(
     """Continue a run from its last checkpoint; a finished one is only read."""
     folder = RunFolder.open(path)
     prepared = prepare(folder.settings())
-    modules = (type(prepared.method).__module__,)
+    runtime = prepared.runtime
     if folder.finished:
-        prepared.runtime.restore(folder.model(modules))
+        runtime.restore(folder.model(runtime.expected()))
         return Result(folder.result(), prepared, folder)
-    return _carry_out(prepared, folder, folder.restore(modules), on_round, on_start)
+    over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
+    progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
+    return _carry_out(prepared, folder, progress, on_round, on_start)
 
 
 def _carry_out(

@@ -13,7 +13,7 @@ from fedrec.learn.adam import schedule
 from fedrec.learn.kernel import train_clients
 from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.trained import LocalSettings, Trained
-from fedrec.learn.workers import over_pieces
+from fedrec.threads import over_pieces
 
 
 def train_fused(

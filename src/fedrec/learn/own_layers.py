@@ -53,7 +53,7 @@ class OwnLayers:
         if not self.kernel:
             return out.index_add_(0, self.owners, self.weights * inputs[:, None])
         from fedrec.learn.outer_kernel import read_layers
-        from fedrec.learn.workers import over_pieces
+        from fedrec.threads import over_pieces
 
         arguments = (self.start, self.weights.numpy(), self.inputs.numpy(), epoch, out.numpy())
         over_pieces(read_layers, np.diff(self.start), arguments)
@@ -64,7 +64,7 @@ class OwnLayers:
         self.deltas[:, epoch] = delta
         if self.kernel:
             from fedrec.learn.outer_kernel import step_layers
-            from fedrec.learn.workers import over_pieces
+            from fedrec.threads import over_pieces
 
             back = self.weights.new_zeros(len(self.weights))
             arguments = (

@@ -10,7 +10,7 @@ from fedrec.data.ragged import offsets
 from fedrec.keyed import U64
 from fedrec.learn.random_kernel import below, word
 from fedrec.learn.sample_arrays import Samples, count
-from fedrec.learn.workers import over_pieces
+from fedrec.threads import over_pieces
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _ONE = np.uint64(1)

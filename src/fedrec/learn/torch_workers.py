@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from fedrec.data.ragged import Int64
-from fedrec.learn.workers import thread_count
+from fedrec.threads import thread_count
 
 
 def over_chunks(train: Callable[[Int64], Any], chunks: Iterable[Int64], device: str, threads: int | None) -> None:

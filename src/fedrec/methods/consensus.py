@@ -24,15 +24,15 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.backbones import find as find_backbone
 from fedrec.backbones.tables import ItemTable
-from fedrec.core import disk_array, messages
+from fedrec.core import disk_array, messages, wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.method import Keys, Method, Reply, Update
-from fedrec.core.settings import TrainingSettings
+from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.learn.workers import thread_count
 from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.threads import thread_count
 
 if TYPE_CHECKING:
     from fedrec.learn.two_tables import Objective
@@ -92,9 +92,14 @@ class TwoViewSettings(TrainingSettings):
         "orthogonal", description="L_o, or the alternatives of Figure 4b (L_2, L_m)"
     )
     private_budget_mb: int = Field(
-        4096, ge=0, description="memory for private tables; beyond it they live on disk (memory-mapped)"
+        4096,
+        ge=0,
+        description="memory for private tables; beyond it they live on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
     )
-    private_dir: str | None = Field(None, description="where that is [the system's temporary folder]")
+    private_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )
 
 
 @dataclass(frozen=True)
@@ -212,8 +217,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, Any]):
         networks = {name: np.zeros(array.shape, np.float64) for name, array in server.networks.items()}
         count = 0
         for reply in replies:
-            changes = reply.upload.rows
-            add_clients(items, changes.values.reshape(changes.n_clients, *items.shape))
+            add_clients(items, wire.whole_tables(reply.upload.rows))
             for name, change in reply.upload.networks.items():
                 add_clients(networks[name], change)
             count += len(reply.clients)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrec.core.block import Block
-from fedrec.core.messages import per_client
+from fedrec.core.messages import Limit, per_client
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
@@ -23,7 +23,7 @@ from fedrec.methods.embedding import EmbeddingMethod, ItemDownload, ItemServer, 
 class WeightedUpload(ItemUpload):
     """Changes, and the number of training interactions they come from."""
 
-    sizes: Int64 = per_client(protect=False)  # [clients]
+    sizes: Int64 = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients]
 
 
 class FedAvg(EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownload]):

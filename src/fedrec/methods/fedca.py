@@ -22,7 +22,7 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Float32, Rows, per_client, per_interaction, per_user
+from fedrec.core.messages import Array, Float32, Limit, Rows, per_client, per_interaction, per_user
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive, offsets, segments
 from fedrec.methods.embedding import EmbeddingMethod, EmbeddingSettings, fresh_items
@@ -92,9 +92,10 @@ class FedCaUpload(messages.Upload):
 
     tables: Float32 = per_client()  # [clients, n_items, d] Q_u
     networks: dict[str, Array] = per_client()  # [clients, ...]
-    sizes: NDArray[np.int32] | None = per_client(protect=False)  # [clients] |D_u|
+    sizes: NDArray[np.int32] | None = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients] |D_u|
     tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients] the lowest share r is aggregated
-    subspaces: Float32 | None = per_interaction(protect=False)  # [interactions, k] X_u; has noise of its own
+    # [interactions, k] X_u; has noise of its own
+    subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")
     components: Float32 | None = per_client(protect=False)  # [clients, k, d] instead of X_u, as coded
 
 

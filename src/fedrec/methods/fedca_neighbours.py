@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Float32, per_client, per_interaction, per_user, shared
+from fedrec.core.messages import Float32, Limit, per_client, per_interaction, per_user, shared
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.errors import BadInput
@@ -48,7 +48,7 @@ class FewDownload(messages.Download):
     """The initial table (the same in every round), and the client's own mixture."""
 
     base: Float32 = shared()  # [n_items, d]
-    ids: Int32 = per_client()  # [clients, rows]
+    ids: Int32 = per_client(low=0, high=Limit.ITEMS)  # [clients, rows]
     values: Float32 = per_client()  # [clients, rows, d]
 
 
@@ -56,11 +56,11 @@ class FewDownload(messages.Download):
 class FewUpload(messages.Upload):
     """The rows that differ most, and what stands for the data."""
 
-    ids: Int32 = per_client(protect=False)  # [clients, rows]
+    ids: Int32 = per_client(protect=False, low=0, high=Limit.ITEMS)  # [clients, rows]
     values: Float32 = per_client()  # [clients, rows, d]
-    sizes: NDArray[np.int32] = per_client(protect=False)  # [clients] |D_u|
+    sizes: NDArray[np.int32] = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients] |D_u|
     tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients]
-    subspaces: Float32 | None = per_interaction(protect=False)  # [interactions, k] X_u
+    subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")  # [interactions, k] X_u
     components: Float32 | None = per_client(protect=False)  # never here: one shape for both modes
 
 

@@ -31,6 +31,8 @@ PAPER_LR = {"mf": 0.1, "lightgcn": 0.1, "mlp": 0.001}
 class OwnModel(messages.Private):
     """A client's whole model; nothing of it leaves. Empty for gfcf, which has no parameters."""
 
+    state_name = "fedcia.OwnModel"
+
     users: Float32 | None = per_user()  # [users, d]
     tables: Float32 | None = per_client()  # [clients, n_items, d], zero beyond a client's own width
     networks: dict[str, Array] = per_client()  # [clients, ...] of mlp

@@ -24,6 +24,7 @@ from fedrec.core import disk_array, messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, fields_of, per_interaction, per_user
 from fedrec.core.method import Card, Keys
+from fedrec.core.settings import FOLDER, MEMORY
 from fedrec.methods.vae_family import Span, VaeMethod, VaeSettings
 from fedrec.methods.vae_messages import Nets, TwinNets
 
@@ -46,9 +47,14 @@ class FedDaeSettings(VaeSettings):
         "judged so; or gates afresh and the encoder averaged on the server like the global one (the public code)",
     )
     private_budget_mb: int = Field(
-        8192, ge=0, description="memory for private encoders; what exceeds it lives on disk (memory-mapped)"
+        8192,
+        ge=0,
+        description="memory for private encoders; what exceeds it lives on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
     )
-    private_dir: str | None = Field(None, description="where that is [the system's temporary folder]")
+    private_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ class EaseServer:
 class NothingPrivate(messages.Private):
     """Interactions are all that a client keeps."""
 
+    state_name = "fedease.NothingPrivate"
+
 
 @dataclass(frozen=True)
 class Cooccurrence(messages.Upload):
@@ -67,7 +69,7 @@ class Weights(messages.Download):
     """The item-to-item weights, and whether the server has a client's part already."""
 
     weights: Float32 = shared()  # [m, m]
-    counted: Array = per_client()  # uint8 [clients]
+    counted: Array = per_client(low=0, high=1)  # uint8 [clients]
 
 
 class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):

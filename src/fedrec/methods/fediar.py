@@ -28,7 +28,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.method import Card, Keys, Method, Reply, Update
-from fedrec.core.settings import TrainingSettings
+from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
 from fedrec.methods.embedding import EmbeddingSettings, fresh
@@ -69,9 +69,14 @@ class FedIarSettings(TrainingSettings):
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors and score functions")
     items_scale: float = Field(0.01, gt=0, description="scale of the fresh item table")
     private_budget_mb: int = Field(
-        4096, ge=0, description="memory for local item tables; beyond it they live on disk (memory-mapped)"
+        4096,
+        ge=0,
+        description="memory for local item tables; beyond it they live on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
     )
-    private_dir: str | None = Field(None, description="where that is [the system's temporary folder]")
+    private_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )
 
 
 @dataclass(frozen=True)

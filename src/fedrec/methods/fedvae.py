@@ -18,6 +18,8 @@ from fedrec.methods.vae_family import VaeMethod
 class NothingPrivate(messages.Private):
     """The interactions alone stay on the client."""
 
+    state_name = "fedvae.NothingPrivate"
+
 
 class FedVae(VaeMethod[NothingPrivate]):
     """One encoder and one decoder for everybody."""

@@ -24,6 +24,8 @@ from fedrec.methods.embedding import EmbeddingMethod, fresh_items
 class OwnModel(messages.Private):
     """A client's whole model."""
 
+    state_name = "local.OwnModel"
+
     users: Float32 = per_user()  # [users, d]
     tables: Float32 = per_client()  # [clients, n_items, d]
     networks: dict[str, Array] = per_client()  # [clients, ...]

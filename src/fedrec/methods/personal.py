@@ -19,7 +19,7 @@ from fedrec import keyed
 from fedrec.backbones.tables import ItemTable
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Float32, Rows, per_client
+from fedrec.core.messages import Array, Float32, Limit, Rows, per_client
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.learn.trained import Trained
@@ -68,7 +68,7 @@ class PersonalModel(messages.Model):
 class TicketUpload(ItemUpload):
     """Changes, the number of training interactions, and a random number that decides who is aggregated."""
 
-    sizes: NDArray[np.int32] = per_client(protect=False)  # [clients]
+    sizes: NDArray[np.int32] = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients]
     tickets: NDArray[np.uint32] = per_client(protect=False)  # [clients]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import Block
-from fedrec.core.messages import Float32, Rows, per_client, per_interaction
+from fedrec.core.messages import Float32, Limit, Rows, per_client, per_interaction
 from fedrec.maths.clustering import Float64, means_of_lists
 from fedrec.methods.embedding import ItemUpload
 
@@ -21,8 +21,8 @@ from fedrec.methods.embedding import ItemUpload
 class ProfileUpload(ItemUpload):
     """Changes of the table and network, the number of training interactions, and the profile."""
 
-    sizes: NDArray[np.int32] = per_client(protect=False)  # [clients]
-    profiles: Float32 | None = per_interaction()  # [interactions, d], client after client
+    sizes: NDArray[np.int32] = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients]
+    profiles: Float32 | None = per_interaction(counted_by="sizes")  # [interactions, d], client after client
 
 
 def interacted(block: Block, table: Float32, rows: Rows) -> Float32:

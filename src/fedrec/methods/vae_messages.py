@@ -6,14 +6,14 @@ The gradient of a layer over E local epochs of a user is a sum of E outer produc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core import messages
 from fedrec.core.block import Block
-from fedrec.core.messages import Array, Axis, Float32, Rows, per_client, per_interaction, per_user, shared
+from fedrec.core.messages import Array, Float32, Limit, Rows, per_client, per_interaction, per_user, shared
 from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 
 Float64 = NDArray[np.float64]
@@ -53,9 +53,9 @@ class FactoredUpload(messages.Upload):
     User after user; every factor has an entry for each local epoch. The bias's input is one and not sent.
     """
 
-    counts: Int64 = per_user()  # [users] interactions of each user
-    ids: Int32 = per_interaction()  # [interactions]
-    values: Float32 = per_interaction()  # [interactions, E] inputs of the first layer
+    counts: Int64 = per_user(low=0, high=Limit.ITEMS)  # [users] interactions of each user
+    ids: Int32 = per_interaction(low=0, high=Limit.ITEM, counted_by="counts")  # [interactions]
+    values: Float32 = per_interaction(counted_by="counts")  # [interactions, E] inputs of the first layer
     hidden_wide: Float32 = per_user()  # [users, E, 3d]
     hidden_narrow: Float32 = per_user()  # [users, E, 2d]
     latent: Float32 = per_user()  # [users, E, d]
@@ -84,7 +84,7 @@ class TwinFactored(FactoredUpload):
 class DenseUpload(messages.Upload):
     """Accumulated gradients of the shared layers, whole; summed over the client's users."""
 
-    users: Int64 = field(metadata={"axis": Axis.CLIENT, "protect": False})  # [clients] how many
+    users: Int64 = per_client(protect=False, low=Limit.USERS, high=Limit.USERS)  # [clients] how many
     items_in: Rows = per_client()
     bias_in: Float32 = per_client()
     encoder_mid: Float32 = per_client()

@@ -13,12 +13,20 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core import misfit
 from fedrec.core.messages import Array, Float32, Rows, Wire, per_client, shared
 from fedrec.data.ragged import Int64, offsets
 
 
 class Compressed(Wire):
     """A field in fewer bytes."""
+
+    @abstractmethod
+    def require(self, name: str, entries: int, shape: tuple[int, ...], table: bool) -> None:
+        """Refuse (:class:`~fedrec.core.misfit.Misfit`) what does not unfold into so many entries of this shape.
+
+        Nothing is unfolded for it: a form of a few bytes may stand for any number.
+        """
 
     @abstractmethod
     def restore(self) -> Rows | Array:
@@ -39,6 +47,17 @@ class TopK(Compressed):
     shape: Int64 = shared()  # of one entry
     table: bool = shared()
     """Whether the field was item rows."""
+
+    def require(self, name: str, entries: int, shape: tuple[int, ...], table: bool) -> None:
+        misfit.flat(name, self.shape, "i")
+        misfit.flat(name, self.values, "f")
+        misfit.require(
+            self.table == table and tuple(self.shape.tolist()) == shape,
+            f"{name} unfolds into {self.shape.tolist()[:4]}, not {list(shape)}",
+        )
+        misfit.require(len(self.indices) == len(self.values), f"{name} has not an index for each number")
+        misfit.cut(name, self.start, entries, len(self.values))
+        misfit.ascending(name, self.start, self.indices, prod(shape))
 
     def restore(self) -> Rows | Array:
         entries = len(self.start) - 1
@@ -65,6 +84,23 @@ class LowRank(Compressed):
     left: Rows | Float32 = per_client()  # rows of width r, or [clients, n, r]
     right: Float32 = per_client()  # [clients, r, d]
 
+    def require(self, name: str, entries: int, shape: tuple[int, ...], table: bool) -> None:
+        factors = [self.right, self.left.values if isinstance(self.left, Rows) else self.left]
+        misfit.require(all(f.dtype.kind == "f" for f in factors), f"{name} has factors that are not floating numbers")
+        rank = self.right.shape[1] if self.right.ndim == 3 else 0
+        misfit.require(
+            len(shape) == 2 and 1 <= rank <= shape[1] and self.right.shape == (entries, rank, shape[1]),
+            f"{name} unfolds with factors {self.right.shape}, not into {list(shape)}",
+        )
+        if isinstance(self.left, Rows):
+            misfit.require(table, f"{name} is rows, not an array")
+            misfit.rows(name, self.left, entries, shape[0], rank)
+            return
+        misfit.require(
+            not table and self.left.shape == (entries, shape[0], rank),
+            f"{name} unfolds with factors {self.left.shape}, not into {list(shape)}",
+        )
+
     def restore(self) -> Rows | Array:
         if not isinstance(self.left, Rows):
             return self.left @ self.right
@@ -84,6 +120,14 @@ class Quantised(Compressed):
     scale: Float32 = per_client()  # [entries]
     table: bool = shared()
     """Whether the field was item rows."""
+
+    def require(self, name: str, entries: int, shape: tuple[int, ...], table: bool) -> None:
+        misfit.flat(name, self.scale, "f")
+        misfit.require(
+            self.table == table and self.codes.shape == (entries, *shape) and len(self.scale) == entries,
+            f"{name} has codes {self.codes.shape}, not {(entries, *shape)}",
+        )
+        misfit.require(self.codes.dtype == np.int8, f"{name} has codes of {self.codes.dtype}, not int8")
 
     def restore(self) -> Rows | Array:
         scale = self.scale.reshape(-1, *(1 for _ in self.codes.shape[1:]))
@@ -106,6 +150,14 @@ class QuantisedRows(Compressed):
     scale: Float32 = per_client()  # [clients]
     catalogue: int = shared()
     """Number of items in the whole table."""
+
+    def require(self, name: str, entries: int, shape: tuple[int, ...], table: bool) -> None:
+        misfit.flat(name, self.scale, "f")
+        misfit.require(table and len(shape) == 2 and self.catalogue == shape[0], f"{name} is not rows of this table")
+        fits = self.codes.dtype == np.int8 and self.codes.shape == (len(self.ids), shape[1])
+        misfit.require(fits and len(self.scale) == entries, f"{name} has codes {self.codes.shape} of rows")
+        misfit.cut(name, self.start, entries, len(self.ids))
+        misfit.ascending(name, self.start, self.ids, shape[0])
 
     def restore(self) -> Rows:
         by_row = np.repeat(self.scale, np.diff(self.start))

@@ -12,9 +12,9 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Keys
 from fedrec.learn.samples import has_numba
-from fedrec.learn.workers import over_pieces
 from fedrec.privacy.draws import Draws, KeyedDraws, SystemDraws, laplace, normal
 from fedrec.privacy.fields import Part, Sent, densified, protected, with_fields
+from fedrec.threads import over_pieces
 
 Source = Literal["keyed", "system"]
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever kills the process."""
+"""Files that are there whole or not at all, whatever kills the process; and folders that are their user's alone."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def replace_file(path: Path, write: Callable[[Path], None]) -> None:
+def replace_file(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
     """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name.
 
     A link stays one: what it points to is replaced. A device or a pipe, such as /dev/stdout, is written to.
+    With ``private`` nobody else can read the file, at no moment.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         return write(path)
@@ -18,6 +19,9 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        if private:
+            temporary.unlink(missing_ok=True)
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         write(temporary)
         with open(temporary, "rb+") as handle:
             os.fsync(handle.fileno())
@@ -31,13 +35,32 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         os.close(folder)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a text file atomically."""
 
     def write(temporary: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
-    replace_file(path, write)
+    replace_file(path, write, private=private)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """For ``open(..., opener=private_opener)``: a file that is made can be read by its user alone."""
+    return os.open(path, flags, 0o600)
+
+
+def private_folder(path: Path, mark: str | None = None) -> None:
+    """A folder that only its user can open. An existing one is closed to others if it is empty or has ``mark`` in it.
+
+    Any other folder is somebody's own, given as it is: only the files written into it are private.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        ours = path.is_dir() and path.stat().st_uid == os.getuid()
+        if ours and (not any(path.iterdir()) or (mark is not None and (path / mark).exists())):
+            path.chmod(0o700)
 
 
 def clear_leftovers(folder: Path) -> None:

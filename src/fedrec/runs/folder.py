@@ -5,7 +5,12 @@ rounds.jsonl             one line a round: loss, metrics, seconds, bytes
 checkpoint.safetensors   where it stands, while it runs
 model.safetensors        state of the selected round, for recommendations
 users.parquet            test metrics of every user at the selected round (users.csv where pyarrow is missing)
+manifest.json            size and checksum of each file of a finished run
 result.json              the object that --json writes; its presence means the run is finished
+
+Files that change while the run goes on carry their own checksums (:mod:`fedrec.runs.sealed`,
+:mod:`fedrec.runs.state_file`); those of a finished run are listed in the manifest (:mod:`fedrec.runs.manifest`).
+A file is checked before anything is computed from it. A folder of 0.1.0 has no checksums; it is read with a warning.
 """
 
 from __future__ import annotations
@@ -20,11 +25,18 @@ from typing import Any
 
 import numpy as np
 
+from fedrec.core.kinds import Parts, fits
 from fedrec.core.loop import PerUser, Progress, Record
-from fedrec.core.state import flatten, unflatten
+from fedrec.core.settings import build
+from fedrec.core.state import BadState, Expected
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import clear_leftovers, replace_file, write_text
+from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text
+from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
+from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
+from fedrec.runs.sealed import damaged, json_object, read_sealed_yaml, sealed_yaml, warn_unsealed
 from fedrec.runs.settings import RunSettings
+from fedrec.runs.state_file import load_state, save_state
+from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
 CHECKPOINT, MODEL, ROUNDS, RESULT, SETTINGS, USERS, USERS_PLAIN = (
     "checkpoint.safetensors",
@@ -37,6 +49,23 @@ CHECKPOINT, MODEL, ROUNDS, RESULT, SETTINGS, USERS, USERS_PLAIN = (
 )
 
 
+EDITED = "restore it from a copy, or start a new run with other settings"
+START_OVER = "restore it from a copy, or remove it: resuming then starts the run over"
+RUN_AGAIN = "restore it from a copy, or repeat the run"
+
+_RESULT = {
+    "schema": str, "method": str, "protocol": str, "seed": int, "rounds": int, "selected_round": int,
+    "data": dict[str, Any], "metrics": Parts({"test": dict[str, float], "valid": dict[str, float]}),
+    "seconds": dict[str, float], "settings": dict[str, Any],
+}  # fmt: skip
+"""What a result must say, at least."""
+
+_ABOUT = Parts(
+    {"round": int, "best_round": int, "best_value": float, "judged_since_best": int, "records": list[dict[str, Any]]}
+)
+"""What a checkpoint says beside its state."""
+
+
 class RunFolder:
     """Reads and writes one run's folder. Every file is whole at every moment."""
 
@@ -44,17 +73,19 @@ class RunFolder:
         self.path = path
         self._last_checkpoint = time.monotonic()  # a run of seconds needs none, and all state may be large
         self._checkpoint_took = 0.0
+        self._read_manifest: Manifest | None = None
 
     @classmethod
-    def create(cls, path: Path, settings: RunSettings) -> RunFolder:
+    def create(cls, path: Path, settings: RunSettings, *, private: bool = False) -> RunFolder:
         """A new folder; one that is already used or cannot be written is bad input."""
-        import yaml
-
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
         try:
+            if private:
+                private_folder(path)
             path.mkdir(parents=True, exist_ok=True)
-            write_text(path / SETTINGS, yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False))
+            text = sealed_yaml(dump_yaml(settings.model_dump(mode="json")))
+            write_text(path / SETTINGS, text, private=private)
         except OSError as problem:
             raise BadInput(f"cannot write to {path}: {problem.strerror}; choose another --out") from None
         return cls(path)
@@ -70,31 +101,52 @@ class RunFolder:
         return folder
 
     def settings(self) -> RunSettings:
-        import yaml
-
-        return RunSettings(**yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8")))
+        path = self.path / SETTINGS
+        text, _ = read_sealed_yaml(path, EDITED)
+        if self._manifest is not None:
+            self._manifest.check(SETTINGS, advice=EDITED)
+        return build(RunSettings, parse_yaml(path, text), str(path))
 
     @property
     def finished(self) -> bool:
         return (self.path / RESULT).is_file()
 
+    @property
+    def _manifest(self) -> Manifest | None:
+        """What the files of a finished run must be; None while it runs, and for a folder of 0.1.0."""
+        if not self.finished:
+            return None
+        if self._read_manifest is None and (self.path / MANIFEST).is_file():
+            self._read_manifest = Manifest(self.path)
+        if self._read_manifest is not None:
+            return self._read_manifest
+        if read_sealed_yaml(self.path / SETTINGS, EDITED)[1]:  # a folder with checksums has one
+            raise BadInput(f"{self.path / MANIFEST} is missing, so its run cannot be checked; {RUN_AGAIN}")
+        warn_unsealed(self.path)
+        return None
+
     def result(self) -> dict[str, Any]:
         if not self.finished:
             raise BadInput(f"{self.path} is not finished; continue it with `fedrec run --resume {self.path}`")
-        return json.loads((self.path / RESULT).read_text(encoding="utf-8"))
+        path = self.path / RESULT
+        data = path.read_bytes()
+        if self._manifest is not None:
+            self._manifest.check(RESULT, data, RUN_AGAIN)
+        found = json_object(path, data, RUN_AGAIN)
+        wrong = [name for name, hint in _RESULT.items() if name not in found or not fits(found[name], hint)]
+        if wrong:
+            raise damaged(path, f"it does not say {wrong[0]!r} as a result does", RUN_AGAIN)
+        return found
 
     def append(self, record: Record) -> None:
         """One more line in the log of rounds."""
-        with open(self.path / ROUNDS, "a", encoding="utf-8") as handle:
-            handle.write(json.dumps(record.as_dict()) + "\n")
+        append_record(self.path / ROUNDS, record)
 
     def records(self) -> list[dict[str, Any]]:
         """The log of rounds, without a line that a kill cut short."""
-        path = self.path / ROUNDS
-        if not path.is_file():
-            return []
-        lines = path.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines[:-1] if line]
+        if self._manifest is not None:
+            self._manifest.check(ROUNDS)
+        return read_records(self.path / ROUNDS)
 
     def checkpoint_if_due(self, progress: Progress, snapshot: Callable[[], Any], every_seconds: float) -> None:
         """Save where the run stands, if the last time was long enough ago.
@@ -117,30 +169,33 @@ class RunFolder:
             "records": [record.as_dict() for record in progress.records],
         }
         content = {"state": state, "best_state": progress.best_state, "best_per_user": progress.best_per_user}
-        self._save(CHECKPOINT, content, about)
+        save_state(self.path / CHECKPOINT, content, about)
 
-    def restore(self, modules: tuple[str, ...] = ()) -> Progress:
-        """Where the run stood at its last checkpoint; a fresh start where there is none."""
-        if not (self.path / CHECKPOINT).is_file():
+    def restore(self, expected: Expected = Expected()) -> Progress:
+        """Where the run stood at its last checkpoint; a fresh start where there is none.
+
+        ``expected`` is what the runtime's snapshot must be; without it, arrays and plain values.
+        """
+        path = self.path / CHECKPOINT
+        if not path.is_file():
             (self.path / ROUNDS).unlink(missing_ok=True)
             return Progress()
-        content, about = self._load(CHECKPOINT, modules)
-        records = [Record(**{**r, "missing": tuple(r["missing"])}) for r in about["records"]]
-        text = "".join(json.dumps(record.as_dict()) + "\n" for record in records)
-        write_text(self.path / ROUNDS, text)
-        return Progress(
-            round=about["round"],
-            best_round=about["best_round"],
-            best_value=about["best_value"],
-            judged_since_best=about["judged_since_best"],
-            records=records,
-            **content,
-        )
+        state, best = expected.hint, expected.optional
+        whole = Parts({"state": state, "best_state": best, "best_per_user": PerUser | None})
+        content, about = load_state(path, Expected(whole, expected.kinds), START_OVER)
+        try:
+            if not fits(about, _ABOUT) or not 0 <= about["best_round"] <= about["round"]:
+                raise BadState("it does not say where the run stood")
+            records = [record_of(plain) for plain in about.pop("records")]
+        except BadState as problem:
+            raise damaged(path, str(problem), START_OVER) from None
+        write_records(self.path / ROUNDS, records)
+        return Progress(records=records, **about, **content)
 
     def finish(self, result: dict[str, Any], model: Any, per_user: PerUser | None, user_ids: Any) -> None:
-        """Write the selected model, the users' metrics and, last, the result."""
+        """Write the selected model, the users' metrics, the manifest of all files and, last, the result."""
         if model is not None:
-            self._save(MODEL, model, {})
+            save_state(self.path / MODEL, model)
         if per_user:
             import pandas as pd
 
@@ -149,38 +204,37 @@ class RunFolder:
                 replace_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
             else:  # a machine that only trains
                 replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
-        write_text(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+        sync(self.path / ROUNDS)
+        text = json.dumps(result, indent=2) + "\n"
+        final = [name for name in (SETTINGS, ROUNDS, MODEL, USERS, USERS_PLAIN) if (self.path / name).is_file()]
+        write_manifest(self.path, final, {RESULT: text})
+        write_text(self.path / RESULT, text)
+        self._read_manifest = None
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
-    def model(self, modules: tuple[str, ...] = ()) -> Any:
+    def model(self, expected: Expected = Expected()) -> Any:
         """State of the selected round."""
-        if not (self.path / MODEL).is_file():
+        path = self.path / MODEL
+        if not path.is_file():
             raise BadInput(f"{self.path} has no saved model; run it without --no-models")
-        return self._load(MODEL, modules)[0]
+        if self._manifest is not None:
+            self._manifest.check(MODEL, advice=RUN_AGAIN)
+        return load_state(path, expected, RUN_AGAIN, checked=self._manifest is not None)[0]
 
     def per_user(self) -> Any:
         """Test metrics of every user at the selected round, as a table; None where they were not kept."""
         import pandas as pd
 
-        if (self.path / USERS).is_file():
-            return pd.read_parquet(self.path / USERS)
-        plain = self.path / USERS_PLAIN
-        return pd.read_csv(plain, dtype={"user": str}) if plain.is_file() else None
-
-    def _save(self, name: str, content: Any, about: dict[str, Any]) -> None:
-        from safetensors.numpy import save_file
-
-        arrays, structure = flatten(content)
-        metadata = {"structure": structure, "about": json.dumps(about)}
-        replace_file(self.path / name, lambda temporary: save_file(arrays, temporary, metadata=metadata))
-
-    def _load(self, name: str, modules: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-        from safetensors import safe_open
-
-        with safe_open(self.path / name, framework="numpy") as file:
-            metadata = file.metadata()
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        return unflatten(arrays, metadata["structure"], modules), json.loads(metadata["about"])
+        name = USERS if (self.path / USERS).is_file() else USERS_PLAIN
+        path = self.path / name
+        if not path.is_file():
+            return None
+        if self._manifest is not None:
+            self._manifest.check(name, advice=RUN_AGAIN)
+        try:
+            return pd.read_parquet(path) if name == USERS else pd.read_csv(path, dtype={"user": str})
+        except Exception as problem:  # pyarrow and pandas have many
+            raise damaged(path, f"it is not a table ({type(problem).__name__})", RUN_AGAIN) from None
 
 
 def free_folder(base: Path, name: str) -> Path:

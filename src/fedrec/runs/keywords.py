@@ -23,6 +23,8 @@ class SharedOptions(TypedDict, total=False):
     runtime: Literal["simulate", "flower"]
     nodes: int
     min_interactions: int | None
+    columns: str | None
+    min_rating: float | None
     train_share: float
     clients: int | None
     evaluate_every: int

@@ -60,6 +60,12 @@ class RunSettings(Settings):
     min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
         None, ge=1, description="drop users with fewer"
     )
+    columns: Annotated[str | None, Spelling(metavar="user=NAME,item=NAME,...", shown="known names")] = Field(
+        None, description="which column of an own file means what; user, item, time, rating, client, title"
+    )
+    min_rating: Annotated[float | None, Spelling(shown="those of 0 or less are none")] = Field(
+        None, description="rows with a lower rating are no interactions"
+    )
     train_share: float = Field(
         1.0, gt=0, le=1, description="learn from a random share of each user's training interactions"
     )

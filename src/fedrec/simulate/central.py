@@ -13,6 +13,7 @@ from fedrec.core.loop import Cost, Judged
 from fedrec.core.method import Keys
 from fedrec.core.population import Population
 from fedrec.core.reference import Central, Reference
+from fedrec.core.state import Expected, expect
 from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.task import Task
 from fedrec.simulate.judge import Judging
@@ -60,6 +61,10 @@ class CentralRun:
 
     def snapshot(self) -> Any:
         return {"model": copy.deepcopy(self.state)}
+
+    def expected(self) -> Expected:
+        """What a snapshot that comes from a file must be."""
+        return expect(model=self.state)
 
     def restore(self, state: Any) -> None:
         self.state = copy.deepcopy(state["model"])

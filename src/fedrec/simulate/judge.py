@@ -11,7 +11,7 @@ from fedrec.core.loop import Judged, PerUser
 from fedrec.core.messages import Float32
 from fedrec.core.population import Population
 from fedrec.data.ragged import Int64, segments
-from fedrec.evaluation.judging import judge
+from fedrec.evaluation.judging import judge_parts
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import Task
 
@@ -47,13 +47,12 @@ class Judging:
         keep = self.wanted[users]
         if not keep.all():
             users, scores = users[keep], scores[keep]
-        for part, collected in self.values.items():
-            if not len(users):
-                continue
-            for name, values in judge(scores, self.held[part].take(users), self.task.protocol.metrics).items():
-                if name not in collected:
-                    collected[name] = np.full(len(self.people.users), np.nan)
-                collected[name][users] = values
+        if len(users):
+            held = {part: self.held[part].take(users) for part in self.values}
+            for part, found in judge_parts(scores, held, self.task.protocol.metrics).items():
+                for name, values in found.items():
+                    into = self.values[part].setdefault(name, np.full(len(self.people.users), np.nan))
+                    into[users] = values
         self.seconds += time.perf_counter() - began
 
     def result(self) -> Judged:

@@ -17,6 +17,7 @@ from fedrec.core.loop import Cost, Judged
 from fedrec.core.messages import Float32, Rows, gather, opened, scatter
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.population import Population
+from fedrec.core.state import Expected, expect
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import Task
@@ -117,6 +118,10 @@ class Simulator:
 
     def snapshot(self) -> Any:
         return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}
+
+    def expected(self) -> Expected:
+        """What a snapshot that comes from a file must be."""
+        return expect(server=self.server, private=self.private)
 
     def restore(self, state: Any) -> None:
         # deep copies: local work may write private arrays in place

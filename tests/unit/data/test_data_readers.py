@@ -14,7 +14,8 @@ from pyarrow import parquet
 from fedrec.data import readers
 from fedrec.data.assemble import assemble
 from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
-from fedrec.data.readers import columns, delimited, sequences, table
+from fedrec.data.readers import columns, content, delimited, sequences
+from fedrec.errors import BadInput
 
 
 def load(path: Path) -> Interactions:
@@ -158,6 +159,24 @@ def test_movielens_titles_are_latin_1(write) -> None:
     write("b/movies.dat", "5::Misérables: Les (1995)::Drama\n", encoding="latin-1")
     assert load(tabs).titles.tolist() == ["Misérables, Les (1995)"]
     assert load(colons).titles.tolist() == ["Misérables: Les (1995)"]
+
+
+def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write) -> None:
+    movies = [f"Movie {number}" for number in range(1, 3884)]
+    rows = "1m_2\tMovie 91\t4\t20\n1m_2\tMovie 1\t5\t10\n1m_10\tMovie 3883\t1\t5\n"
+    inter = write("d/ml-1m.inter", "user_id:token\titem_id:token\trating:float\ttimestamp:float\n" + rows)
+    read = readers.READERS["movielens-titled"]
+    assert triples(assemble(read(inter), "x"))[0] == ("2", "Movie 1", 10)  # no list of movies: titles are the ids
+    items = write("d/ml-1m.item", "item_id:token\tyear:float\n" + "".join(f"{movie}\t1990\n" for movie in movies))
+    data = assemble(read(inter), "x")
+    assert triples(data) == [("2", "1", 10), ("2", "92", 20), ("10", "3952", 5)]  # nobody is movie 91
+    assert data.titles.tolist() == ["Movie 1", "Movie 91", "Movie 3883"]
+    items.write_text("item_id:token\nMovie 1\n")
+    with pytest.raises(BadInput, match="lists 1 movies where MovieLens-1M has 3883"):
+        read(inter)
+    items.write_text("item_id:token\n" + "".join(f"Film {number}\n" for number in range(3883)))
+    with pytest.raises(BadInput, match=r"ml-1m\.inter line 2: ml-1m\.item does not list this movie"):
+        read(inter)
 
 
 def test_titles_for_other_ids_are_left_out(write) -> None:
@@ -347,5 +366,5 @@ def test_sequences_round_trip(tmp_path: Path, lines: dict[str, list[str]]) -> No
 
 def test_gzip_head_and_whole(write) -> None:
     path = write("a.csv.gz", "1,2\n" * 3)
-    assert table.contents(path, 4) == b"1,2\n"
-    assert table.contents(path) == b"1,2\n" * 3
+    assert content.head(path, 4) == b"1,2\n"
+    assert content.contents(path) == b"1,2\n" * 3

@@ -62,14 +62,14 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path, monkeypatch):
     import numpy as np
 
     from fedrec.core.loop import Progress
-    from fedrec.runs import folder as module
+    from fedrec.runs import state_file as module
     from fedrec.runs.folder import RunFolder
     from fedrec.runs.settings import RunSettings
 
     folder = RunFolder.create(tmp_path / "run", RunSettings(method="fedavg"))
     folder.checkpoint(Progress(round=1, best_round=1, best_value=0.5), {"x": np.arange(3)})
 
-    def dies(path, write):
+    def dies(path, write, private=False):
         path.with_name(f".{path.name}.99.tmp").write_bytes(b"half")
         raise KeyboardInterrupt
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from fedrec.data import limits
 from fedrec.data.readers import (
     bookcrossing,
     delimited,
@@ -21,7 +22,6 @@ from fedrec.data.readers import (
     yelp,
 )
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.table import contents
 from fedrec.errors import BadInput
 
 Reader = Callable[[Path], Rows]
@@ -30,6 +30,7 @@ READERS: dict[str, Reader] = {
     "recbole": recbole.read,
     "movielens-tabs": movielens.read_tabs,
     "movielens-colons": movielens.read_colons,
+    "movielens-titled": movielens.read_titled,
     "delimited": delimited.read,
     "published": partial(delimited.read, given=False, cut_end=True),
     "parquet": parquet.read,
@@ -58,18 +59,34 @@ KNOWN_FILES: tuple[tuple[str, str], ...] = (
 )
 """File names that say their format."""
 
-DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz"}
+DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip"}
+NAMED: dict[str, Callable[..., Rows]] = {
+    "delimited": delimited.read,
+    "recbole": recbole.read,
+    "parquet": parquet.read,
+}
+"""Readers of files that name their columns, so that a person can say which is which."""
 
 
-def read(path: Path) -> Rows:
-    """Rows of a file or folder in any known format."""
+def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
+    """Rows of a person's own file or folder in any known format; ``columns``: meaning to column name."""
     if path.is_dir():
         if ready_split.part_files(path):
+            _no_columns(columns, path)
             return ready_split.read(path)
         path = _only_file(path)
     elif not path.exists():
         raise BadInput(f"no such file or folder: {path}")
-    return READERS[format_of(path)](path)
+    form = format_of(path)
+    if columns and form in NAMED:
+        return NAMED[form](path, chosen=columns)
+    _no_columns(columns, path)
+    return READERS[form](path)
+
+
+def _no_columns(columns: Mapping[str, str] | None, path: Path) -> None:
+    if columns:
+        raise BadInput(f"{path} names no columns, so --columns has nothing to choose from")
 
 
 def format_of(path: Path) -> str:
@@ -77,9 +94,8 @@ def format_of(path: Path) -> str:
     for pattern, reader in KNOWN_FILES:
         if path.match(pattern):
             return reader
-    head = contents(path, delimited.HEAD).decode("utf-8", "replace").splitlines()
-    lines = [line for line in head[:-1] or head if line.strip()][:50]
-    if "::" in lines[0]:
+    lines = delimited.head_lines(path)[:50]
+    if lines and "::" in lines[0]:
         return "movielens-colons"
     return "sequences" if sequences.looks_like(lines) else "delimited"
 
@@ -94,5 +110,5 @@ def _only_file(folder: Path) -> Path:
     likely = [path for path in files if path.name.startswith(("ratings", "interactions"))] or files
     if len(likely) == 1:
         return likely[0]
-    names = ", ".join(path.name for path in files) or "no data file"
+    names = limits.names([path.name for path in files]) or "no data file"
     raise BadInput(f"{folder} holds {names}; name one file, or make it a ready split (train, valid, test)")

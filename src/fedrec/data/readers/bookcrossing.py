@@ -18,7 +18,7 @@ def read(path: Path) -> Rows:
     so every row counts here, whatever its rating.
     """
     table = Table.open(path, ";", encoding="latin-1", escape="\\")
-    header = int(columns.is_header(next(table.lines())[1]))
+    header = int(columns.is_header(table.first()))
     rows = delimited.from_table(table, ["user", "item", "rating"], header)
     implicit = 0 if rows.ratings is None else int((rows.ratings == 0).sum())
     note = f"{implicit} rows are implicit (0 in the publisher's file) and count as interactions"

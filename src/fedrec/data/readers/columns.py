@@ -1,24 +1,37 @@
-"""Which column means what, by its name."""
+"""Which column means what: by its name, or as a person says."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from fedrec.errors import BadInput
+from fedrec.data import limits
+from fedrec.errors import BadInput, unknown
 
 KNOWN: dict[str, tuple[str, ...]] = {
-    "user": ("user", "user_id", "userid", "uid", "reviewerid", "visitor_id"),
-    "item": (
-        "item", "item_id", "itemid", "iid", "movie_id", "movieid", "movie", "artist_id", "artistid",
-        "product_id", "productid", "asin", "isbn", "business_id", "venue_id", "venueid", "book_id",
-        "bookid", "video_id",
+    "user": (
+        "user", "userid", "uid", "username", "reviewerid", "visitorid", "customer", "customerid", "custid",
+        "memberid", "accountid", "buyerid", "shopperid", "listenerid", "readerid", "patientid", "playerid",
     ),
-    "rating": ("rating", "ratings", "score", "stars", "weight", "value"),
-    "time": ("timestamp", "time", "unixtime", "unixreviewtime", "datetime", "date"),
-    "title": ("title", "item_title", "movie_title"),
-    "client": ("client", "client_id", "clientid"),
+    "item": (
+        "item", "itemid", "iid", "movie", "movieid", "artistid", "product", "productid", "productcode", "sku",
+        "asin", "parentasin", "isbn", "businessid", "venueid", "bookid", "videoid", "articleid", "stockcode",
+        "trackid", "songid", "newsid", "gameid", "appid", "recipeid", "contentid", "goodsid", "materialnumber",
+    ),
+    "rating": (
+        "rating", "ratings", "score", "stars", "weight", "value", "overall", "bookrating", "starrating", "userrating",
+    ),
+    "time": (
+        "timestamp", "time", "unixtime", "unixreviewtime", "unixtimestamp", "datetime", "date", "ts", "createdat",
+        "purchasedat", "purchasedate", "orderdate", "invoicedate", "reviewdate", "eventtime", "eventtimestamp",
+        "ratedat", "viewedat", "playedat",
+    ),
+    "title": ("title", "itemtitle", "movietitle"),
+    "client": ("client", "clientid"),
 }  # fmt: skip
+"""Names without case, blanks and signs."""
 
 BY_POSITION = ("user", "item", "rating", "time")
 
@@ -26,34 +39,96 @@ BY_POSITION = ("user", "item", "rating", "time")
 def meaning(name: str) -> str | None:
     """'user', 'item', 'rating', 'time', 'title', 'client' or None.
 
-    >>> meaning("User ID"), meaning("item_id:token"), meaning("colour")
-    ('user', 'item', None)
+    >>> meaning("User ID"), meaning("item_id:token"), meaning("CustomerID"), meaning("colour")
+    ('user', 'item', 'user', None)
     """
-    plain = name.split(":")[0].strip().strip('"').lower().replace(" ", "_").replace("-", "_")
+    plain = re.sub("[^a-z0-9]", "", name[:80].split(":")[0].lower())
     return next((what for what, words in KNOWN.items() if plain in words), None)
 
 
-def is_header(cells: Sequence[str]) -> bool:
-    """Whether these cells name columns: at least one is a known name."""
-    return any(meaning(cell) is not None for cell in cells)
+def parse(text: str | None) -> dict[str, str]:
+    """What ``--columns user=CustomerID,item=SKU`` says: meaning to column name.
+
+    >>> parse("user=CustomerID, item=SKU")
+    {'user': 'CustomerID', 'item': 'SKU'}
+    """
+    chosen: dict[str, str] = {}
+    for pair in (part for part in (text or "").split(",") if part.strip()):
+        what, sign, name = (part.strip() for part in pair.partition("="))
+        if not sign or not name:
+            raise BadInput(f"--columns {limits.brief(pair)} says nothing; write user=NAME,item=NAME")
+        if what not in KNOWN:
+            raise unknown("meaning in --columns", what, KNOWN)
+        if what in chosen:
+            raise BadInput(f"--columns names {what} twice; name it once")
+        if name in chosen.values():
+            raise BadInput(f"--columns uses {limits.brief(name)} twice; a column has one meaning")
+        chosen[what] = name
+    return chosen
 
 
-def by_name(cells: Sequence[str], path: Path) -> list[str]:
-    """A name for each column: its meaning where it has one, its own name otherwise."""
+def is_header(cells: Sequence[str], chosen: Mapping[str, str] | None = None) -> bool:
+    """Whether these cells name columns: at least one is a known name, or one that a person gave."""
+    wanted = {name.strip() for name in (chosen or {}).values()}
+    return any(cell.strip() in wanted or meaning(cell) is not None for cell in cells)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: a name for each that is unique, and what stands in the file."""
+
+    names: list[str]
+    """Its meaning where a column is used, 'other:NUMBER' otherwise."""
+    found: list[str]
+    """As the file has them."""
+
+    @property
+    def used(self) -> tuple[tuple[str, str], ...]:
+        """Meaning and name of each column that is used."""
+        return tuple((what, name.strip()) for what, name in zip(self.names, self.found, strict=True) if what in KNOWN)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Columns that are not."""
+        return tuple(name.strip() for what, name in zip(self.names, self.found, strict=True) if what not in KNOWN)
+
+
+def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | None = None) -> list[str]:
+    """A name for each column: its meaning where it has one, 'other:NUMBER' otherwise."""
+    if len(cells) > limits.COLUMNS:
+        raise BadInput(f"{path} has {len(cells)} columns; at most {limits.COLUMNS} are read")
+    at = {_find(name, cells, path): what for what, name in (chosen or {}).items()}
     names: list[str] = []
-    for cell in cells:
-        what = meaning(cell)
-        names.append(what if what is not None and what not in names else f"other:{len(names)}:{cell}")
+    for index, cell in enumerate(cells):
+        what = at.get(index)
+        if what is None:
+            known = meaning(cell)
+            free = known is not None and known not in names and known not in at.values()
+            what = known if free else None
+        names.append(what or f"other:{index}")
     require(names, cells, path)
     return names
 
 
-def require(names: Sequence[str], found: Sequence[str], path: Path) -> None:
+def _find(name: str, cells: Sequence[str], path: Path | str) -> int:
+    """The column that a person means: by its exact name, else whatever its case."""
+    exact = [index for index, cell in enumerate(cells) if cell.strip() == name]
+    there = exact or [index for index, cell in enumerate(cells) if cell.strip().lower() == name.lower()]
+    if len(there) == 1:
+        return there[0]
+    if there:
+        raise BadInput(f"{path} has {len(there)} columns called {limits.brief(name)}; rename one")
+    raise BadInput(f"{path} has no column {limits.brief(name)}; columns found: {limits.names(list(cells))}")
+
+
+def require(names: Sequence[str], found: Sequence[str], path: Path | str) -> None:
     """Refuse a table without users or items."""
     for what in ("user", "item"):
         if what not in names:
-            shown = ", ".join(cell.strip() for cell in found)
-            raise BadInput(f"{path} has no {what} column; columns found: {shown}; name one of them {what!r}")
+            raise BadInput(
+                f"{path} has no {what} column; columns found: {limits.names(list(found))}; say which is it with "
+                f"--columns {what}=NAME"
+            )
 
 
 def by_position(count: int, path: Path) -> list[str]:

@@ -2,100 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fedrec.data.readers import columns
+from fedrec.data.readers import columns, content, meanings
+from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.table import Table, contents, moments, numbers
+from fedrec.data.readers.table import Table
+from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 HEAD = 1 << 16
 """Bytes that are looked at to tell what a file is."""
-DELIMITERS = ("\t", ",", ";", " ")
-EARLIEST_TIME = 10**8
-"""A third column of whole numbers that are all above this is a time (1973), not a rating."""
+DELIMITERS = ("\t", ";", ",", "|", " ")
 
 
 def sniff(first_line: str) -> str:
     """The delimiter of a file, from its first line.
 
-    >>> sniff("1,2,3"), sniff("1 2 3"), sniff("1::2::3")
-    (',', ' ', '::')
+    >>> sniff("1,2,3"), sniff("1 2 3"), sniff("1::2::3"), sniff("1;2,5;3")
+    (',', ' ', '::', ';')
     """
     if "::" in first_line:
         return "::"
-    return next((mark for mark in DELIMITERS if mark in first_line.strip()), ",")
+    line = first_line.strip()
+    if "," in line and ";" in line:  # the other one stands inside cells
+        return max(",;", key=line.count)
+    return next((mark for mark in DELIMITERS if mark in line), ",")
 
 
 def first_line(path: Path) -> str:
     """The first line that is not empty."""
-    return contents(path, HEAD).lstrip().split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+    lines = head_lines(path)
+    return lines[0] if lines else ""
 
 
-def read(path: Path, *, given: bool = True, cut_end: bool = False) -> Rows:
+def head_lines(path: Path) -> list[str]:
+    """The first lines that are not empty; a last one that may be cut off is left out."""
+    found = content.head(path, HEAD)
+    for mark, name in content.MARKS:
+        if found.startswith(mark):
+            return _lines(found.decode(name, "replace").lstrip("\ufeff"))
+    return _lines(found.decode("utf-8", "replace"))
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return [line for line in lines[:-1] or lines if line.strip()]
+
+
+def read(
+    path: Path,
+    *,
+    given: bool = True,
+    cut_end: bool = False,
+    chosen: Mapping[str, str] | None = None,
+    share: float | None = None,
+) -> Rows:
     """Rows of a delimited file.
 
-    ``given``: a person's own file (exact repeats are mistakes). ``cut_end``: leave out a last line cut off.
+    ``given``: a person's own file (ids of mixed kind are mistakes). ``cut_end``: leave out a last line cut off.
+    ``chosen``: meaning to column name. ``share``: of rows that may be unreadable; of a person's own file, one in
+    a hundred.
     """
-    table = Table.open(path, sniff(first_line(path)))
-    cells = next(table.lines())[1]
-    header = columns.is_header(cells)
-    names = columns.by_name(cells, path) if header else columns.by_position(len(cells), path)
-    return from_table(table, names, int(header), given=given, cut_end=cut_end)
+    mark = sniff(first_line(path))
+    table = Table.open(path, mark)
+    cells = table.first()
+    header = columns.is_header(cells, chosen)
+    if chosen and not header:
+        raise BadInput(f"{path} has no header, so --columns has nothing to choose from; put names into its first line")
+    names = columns.by_name(cells, path, chosen) if header else columns.by_position(len(cells), path)
+    share = share if share is not None else SHARE if given else 0.0
+    return from_table(table, names, int(header), given=given, cut_end=cut_end, share=share, found=cells)
 
 
 def from_table(
-    table: Table, names: list[str], header_lines: int, *, given: bool = False, cut_end: bool = False
+    table: Table,
+    names: list[str],
+    header_lines: int,
+    *,
+    given: bool = False,
+    cut_end: bool = False,
+    share: float = 0.0,
+    found: list[str] | None = None,
 ) -> Rows:
-    """Rows of an opened file whose columns have these names."""
+    """Rows of an opened file whose columns have these names (in the file: ``found``)."""
     notes: list[str] = []
     if cut_end:
         whole = table.without_torn_end(len(names))
         if whole is not table:
             notes.append(f"{table.path.name}: left out a last line that breaks off")
         table = whole
-    data = table.columns(names, header_lines)
-    place = partial(table.place, header_lines=header_lines)
-    ratings: NDArray[np.float64] | None = None
-    times: NDArray[np.int64] | NDArray[np.float64] | None = None
-    if "rating" in names:
-        ratings, bad = numbers(data["rating"])
-        if bad is not None:
-            text = data["rating"][bad].as_py()
-            header = "" if header_lines or bad else "; a header names user, item, rating, timestamp"
-            raise BadInput(f"{place(bad)}: rating {text!r} is not a number{header}")
-        if not header_lines and len(names) == 3 and _are_times(ratings):
-            times, ratings = ratings.astype(np.int64), None
-            notes.append(f"{table.path.name}: the third column is read as a time")
-    if "time" in names:
-        times, bad = moments(data["time"])
-        if bad is not None:
-            raise BadInput(f"{place(bad)}: time {data['time'][bad].as_py()!r} is neither a number nor an ISO date")
-    return Rows(
-        users=data["user"],
-        items=data["item"],
-        ratings=ratings,
-        times=times,
-        clients=data["client"] if "client" in names else None,
-        titles=titles_of(data["item"], data["title"]) if "title" in names else None,
-        place=place,
+    wanted = [name for name in names if name in columns.KNOWN]
+    parsed = table.parse(names, header_lines, wanted, share)
+    place = partial(table.place, header_lines=header_lines, expected=len(names) if parsed.n_torn else None)
+    if table.encoding == "cp1252":
+        notes.append(f"{table.path.name} is not UTF-8: read as cp1252")
+    listed = columns.Columns(names, found if found is not None and header_lines else names)
+    mark = {"\t": "tabs", " ": "blanks", "\x1f": "::"}.get(table.delimiter, table.delimiter)
+    understood = Understood(
+        source=table.path.name,
+        form=f"text with {mark} between cells",
+        rows=parsed.data.num_rows,
+        columns=listed.used,
+        ignored=listed.ignored,
+        encoding=table.encoding,
+    )
+    return meanings.rows_of(
+        {name: parsed.data[name] for name in wanted},
+        Faults(parsed.data.num_rows, place, share, parsed.torn, parsed.n_torn),
+        understood,
         given=given,
+        headless=not header_lines,
         notes=tuple(notes),
     )
-
-
-def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str]:
-    """Item id to title, out of two columns."""
-    return dict(zip(items.to_pylist(), titles.to_pylist(), strict=True))
-
-
-def _are_times(values: np.ndarray) -> bool:
-    return bool(len(values)) and bool((values > EARLIEST_TIME).all()) and bool((values % 1 == 0).all())

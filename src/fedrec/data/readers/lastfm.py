@@ -13,7 +13,7 @@ from fedrec.errors import BadInput
 def read(path: Path) -> Rows:
     """Any artist listened to is an interaction; the header line may be missing."""
     table = Table.open(path, "\t", quoted=False)
-    header = int(columns.is_header(next(table.lines())[1]))
+    header = int(columns.is_header(table.first()))
     rows = delimited.from_table(table, ["user", "item", "rating"], header)
     beside = path.with_name("artists.dat")
     return rows.with_titles(names(beside) if beside.is_file() else None)

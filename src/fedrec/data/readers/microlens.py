@@ -14,7 +14,7 @@ TITLE_FILES = ("MicroLens-100k_title_en.csv", "MicroLens-100k_title.csv", "Micro
 def read(path: Path) -> Rows:
     """``MicroLens-100k_pairs.csv`` (``user,item,timestamp``) with the first file of titles beside it."""
     table = Table.open(path, ",")
-    header = next(table.lines())[1]
+    header = table.first()
     names = columns.by_name(header, path) if columns.is_header(header) else ["user", "item", "time"]
     rows = delimited.from_table(table, names, int(columns.is_header(header)))
     beside = next((path.with_name(name) for name in TITLE_FILES if path.with_name(name).is_file()), None)

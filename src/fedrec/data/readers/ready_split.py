@@ -40,7 +40,7 @@ def read(folder: Path) -> Rows:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = parquet.read(path) if path.suffix == ".parquet" else delimited.read(path)
+        piece = parquet.read(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
         pieces.append((part, piece))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):
@@ -66,6 +66,15 @@ def read(folder: Path) -> Rows:
         place=place,
         given=True,
         notes=tuple(note for piece in rows for note in piece.notes),
+        understood=None
+        if rows[0].understood is None
+        else replace(
+            rows[0].understood,
+            source=folder.name,
+            form=f"ready split of {len(rows)} files, {rows[0].understood.form}",
+            rows=sum(len(piece) for piece in rows),
+            split=True,
+        ),
     )
     beside = folder / "movies.dat"
     return _with_known_titles(whole, movielens.titles(beside, "::")) if beside.is_file() else whole

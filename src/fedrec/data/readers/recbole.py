@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from fedrec.data import limits
 from fedrec.data.readers import columns, delimited
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.table import Table
@@ -12,13 +14,15 @@ from fedrec.errors import BadInput
 TITLE_COLUMNS = ("movie_title", "title", "item_name", "name", "artist_name", "book_title", "entity_name")
 
 
-def read(path: Path) -> Rows:
+def read(path: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
     """Interactions of a ``.inter`` file, with titles from the ``.item`` file beside it."""
     table = Table.open(path, "\t", quoted=False)
-    header = next(table.lines())[1]
+    header = table.first()
     if not all(":" in cell for cell in header):
-        raise BadInput(f"{path} line 1: a RecBole header names a type, as in 'user_id:token'; found {header[0]!r}")
-    rows = delimited.from_table(table, columns.by_name(header, path), 1)
+        raise BadInput(
+            f"{path} line 1: a RecBole header names a type, as in 'user_id:token'; found {limits.brief(header[0])}"
+        )
+    rows = delimited.from_table(table, columns.by_name(header, path, chosen), 1, found=header)
     beside = path.with_suffix(".item")
     return rows.with_titles(titles(beside) if beside.is_file() else None)
 
@@ -26,15 +30,14 @@ def read(path: Path) -> Rows:
 def titles(path: Path) -> dict[str, str] | None:
     """Item id to title of a ``.item`` file, or None where it has no title column."""
     table = Table.open(path, "\t", quoted=False)
-    lines = table.lines()
-    plain = [cell.split(":")[0].strip().lower() for cell in next(lines)[1]]
+    plain = [cell.split(":")[0].strip().lower() for cell in table.first()]
     name = next((column for column in TITLE_COLUMNS if column in plain), None)
     where = next((i for i, cell in enumerate(plain) if columns.meaning(cell) == "item"), None)
     if name is None or where is None:
         return None
     at, need = plain.index(name), len(plain)
     found: dict[str, str] = {}
-    for line, cells in lines:
+    for line, cells in table.lines():
         if len(cells) != need:
             raise BadInput(f"{path} line {line}: {len(cells)} columns where {need} are expected")
         found[cells[where]] = cells[at]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.data.understood import Understood
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -41,9 +43,12 @@ class Rows:
     place: Place = field(default=nowhere)
     """Where a row stands, for an error: 'ratings.csv line 7'."""
     given: bool = False
-    """Whether a person made this file: exact repeats and ids of mixed kind are then mistakes."""
+    """Whether a person made this file: ids of mixed kind are then mistakes, and of a repeated pair the last row
+    stays (where there are times), not the earliest."""
     notes: tuple[str, ...] = ()
     """What the reader did on the way."""
+    understood: Understood | None = None
+    """How the file was read."""
 
     def __len__(self) -> int:
         return len(self.users)
@@ -51,3 +56,21 @@ class Rows:
     def with_titles(self, titles: Mapping[str, str] | None) -> Rows:
         """The same rows with titles for the items."""
         return replace(self, titles=titles)
+
+    def take(self, kept: NDArray[np.int64] | None) -> Rows:
+        """Only these rows, which keep their places; None: all."""
+        if kept is None:
+            return self
+        import pyarrow as pa
+
+        place, index = self.place, pa.array(kept)
+        return replace(
+            self,
+            users=self.users.take(index),
+            items=self.items.take(index),
+            ratings=None if self.ratings is None else self.ratings[kept],
+            times=None if self.times is None else self.times[kept],
+            clients=None if self.clients is None else self.clients.take(index),
+            part=None if self.part is None else self.part[kept],
+            place=lambda row: place(int(kept[row])),
+        )

@@ -6,47 +6,61 @@ from pathlib import Path
 
 import numpy as np
 
+from fedrec.data import limits
 from fedrec.data.ragged import offsets
+from fedrec.data.readers import content, ids
+from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.table import contents
+from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
 
 def read(path: Path) -> Rows:
     """Interactions of a sequence file; the place in the line (0, 1, ...) stands for the time."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    try:
-        text = contents(path).decode("utf-8")
-    except UnicodeDecodeError as problem:
-        raise BadInput(f"{path} is not utf-8 text (byte {problem.start})") from problem
-    users: list[str] = []
-    counts: list[int] = []
-    items: list[str] = []
-    line_of_row: list[int] = []
+    text = content.text(path)
+    content.refuse_long_lines(text.data, path, limits.LONG_LINE)
+    lines = pa.array(text.data.decode("utf-8").replace("\r\n", "\n").split("\n"), pa.string())
+    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
+    counts = np.asarray(pc.list_value_length(words).to_numpy(zero_copy_only=False), dtype=np.int64)
+    cells = pc.list_flatten(words)
+    start = offsets(counts)[:-1]
+    first = pc.take(cells, pa.array(start)).to_pylist()  # an empty line has one empty word
+    filled = np.array([bool(word) for word in first], dtype=np.bool_)
+    alone = np.flatnonzero(filled & (counts < 2))
+    if len(alone):
+        raise BadInput(f"{path} line {int(alone[0]) + 1}: a user without items; expected 'user item item ...'")
     seen: dict[str, int] = {}
-    for line, words in enumerate((line.split() for line in text.split("\n")), start=1):
-        if not words:
-            continue
-        if len(words) < 2:
-            raise BadInput(f"{path} line {line}: user {words[0]!r} has no items; expected 'user item item ...'")
-        if words[0] in seen:
+    for line in np.flatnonzero(filled).tolist():
+        if first[line] in seen:
             raise BadInput(
-                f"{path} line {line}: user {words[0]!r} has a line already (line {seen[words[0]]}); "
-                "give each user one line"
+                f"{path} line {line + 1}: this user has a line already (line {seen[first[line]]}); give each user one"
             )
-        seen[words[0]] = line
-        users.append(words[0])
-        counts.append(len(words) - 1)
-        items.extend(words[1:])
-        line_of_row.append(line)
-    each = np.repeat(np.arange(len(users)), counts)
+        seen[first[line]] = line + 1
+    items_of = np.where(filled, counts - 1, 0)  # [lines]
+    each = np.repeat(np.arange(len(counts)), items_of)
+    place_in_line = np.arange(len(each), dtype=np.int64) - np.repeat(offsets(items_of)[:-1], items_of)
+    users = pa.chunked_array([pc.take(cells, pa.array(start[each]))])
+    items = pa.chunked_array([pc.take(cells, pa.array(start[each] + 1 + place_in_line))])
+
+    def place(row: int) -> str:
+        return f"{path} line {int(each[row]) + 1}"
+
+    faults = Faults(len(each), place)
+    ids.check(users, "user", faults)
+    ids.check(items, "item", faults)
+    faults.kept()
     return Rows(
-        users=pa.chunked_array([pa.array(users).take(pa.array(each))]),
-        items=pa.chunked_array([pa.array(items)]),
-        times=np.arange(len(items), dtype=np.int64) - np.repeat(offsets(np.array(counts))[:-1], counts),
-        place=lambda row: f"{path} line {line_of_row[each[row]]}",
+        users=users,
+        items=items,
+        times=place_in_line,
+        place=place,
         notes=("no times; the order of items in a line stands for time",),
+        understood=Understood(
+            path.name, "one line per user", len(each), times="the order in a line", encoding=text.encoding
+        ),
     )
 
 

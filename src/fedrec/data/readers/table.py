@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrec.data import limits
+from fedrec.data.readers import content
+from fedrec.data.readers.faults import LISTED
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,19 +20,17 @@ if TYPE_CHECKING:
 
 _LONG = "\x1f"
 """Stands for '::' while a file is being read: the fast parser takes one character only."""
+BLOCK = 16 * limits.MIB
 
 
-def contents(path: Path, size: int = -1) -> bytes:
-    """The file, or its first ``size`` bytes, unpacked where its name ends in .gz."""
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            data = file.read(size)
-    except (OSError, EOFError, zlib.error) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-        raise BadInput(f"cannot read {path}: {reason}") from problem
-    if not data.strip():
-        raise BadInput(f"{path} is empty; it needs at least one interaction")
-    return data.removeprefix(b"\xef\xbb\xbf")
+@dataclass(frozen=True)
+class Parsed:
+    """Columns of text, and what is said of lines that did not have the right number of cells."""
+
+    data: pa.Table
+    torn: tuple[str, ...] = ()
+    """The first of those lines, each with its place."""
+    n_torn: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,9 @@ class Table:
     data: bytes
     delimiter: str
     quoted: bool = True
-    encoding: str = "utf-8"
     escape: str | None = None
+    encoding: str = "utf-8"
+    """What the file was written in; ``data`` is UTF-8."""
 
     @staticmethod
     def open(
@@ -54,24 +51,28 @@ class Table:
         delimiter: str,
         *,
         quoted: bool = True,
-        encoding: str = "utf-8",
+        encoding: str | None = None,
         escape: str | None = None,
     ) -> Table:
         """Read ``path``; ``delimiter`` is one character, '::', or ' ' for any run of blanks."""
-        data = contents(path)
+        found = content.text(path, encoding)
+        data = found.data
+        content.refuse_long_lines(data, path)
         if delimiter == "::":
-            return Table(path, data.replace(b"::", _LONG.encode()), _LONG, False, encoding)
+            if _LONG.encode() in data:
+                line = content.line_of(data, data.index(_LONG.encode()))
+                raise BadInput(f"{path} line {line}: a control character (0x1f); '::' files have none")
+            return Table(path, data.replace(b"::", _LONG.encode()), _LONG, False, None, found.encoding)
         if delimiter == " ":
             if re.search(rb"[ \t]{2}|\t|[ \t]\r?\n|\n[ \t]|^[ \t]|[ \t]$", data):
                 data = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", re.sub(rb"[ \t]+", b" ", data))
-            return Table(path, data, " ", False, encoding)
-        return Table(path, data, delimiter, quoted, encoding, escape)
+            return Table(path, data, " ", False, None, found.encoding)
+        return Table(path, data, delimiter, quoted, escape, found.encoding)
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """Line number (from 1) and cells of each line that is not empty. Slow and exact."""
-        text = io.TextIOWrapper(io.BytesIO(self.data), encoding=self.encoding, newline="")
         reader = csv.reader(
-            text,
+            io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8", newline=""),
             delimiter=self.delimiter,
             quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
             escapechar=self.escape,
@@ -81,24 +82,29 @@ class Table:
                 cells = next(reader)
             except StopIteration:
                 return
-            except UnicodeDecodeError as problem:
-                line = self.data.count(b"\n", 0, problem.start) + 1
-                # the decoder works in chunks, so the position is exact only in the whole text
-                try:
-                    self.data.decode(self.encoding)
-                except UnicodeDecodeError as exact:
-                    line = self.data.count(b"\n", 0, exact.start) + 1
-                raise BadInput(f"{self.path} line {line}: not {self.encoding} text") from problem
             except csv.Error as problem:
-                raise BadInput(f"{self.path} line {reader.line_num}: {problem}") from problem
+                raise BadInput(f"{self.path} line {reader.line_num}: {problem}; is a quote left open?") from problem
             if cells:
                 yield reader.line_num, cells
 
-    def place(self, row: int, header_lines: int) -> str:
-        """'file line N' of the row with this index (from 0), not counting the header."""
-        for index, (line, _) in enumerate(self.lines()):
-            if index == row + header_lines:
+    def first(self) -> list[str]:
+        """The cells of the first line that is not empty."""
+        for _, cells in self.lines():
+            return cells
+        raise BadInput(f"{self.path} is empty; it needs at least one interaction")
+
+    def place(self, row: int, header_lines: int, expected: int | None = None) -> str:
+        """'file line N' of the row with this index (from 0), not counting the header.
+
+        ``expected``: rows with another number of cells are not counted either.
+        """
+        index = -header_lines
+        for line, cells in self.lines():
+            if index >= 0 and expected is not None and len(cells) != expected:
+                continue
+            if index == row:
                 return f"{self.path} line {line}"
+            index += 1
         return f"{self.path} row {row + 1}"
 
     def without_torn_end(self, expected: int) -> Table:
@@ -108,100 +114,60 @@ class Table:
             return replace(self, data=self.data[:start])
         return self
 
-    def columns(self, names: Sequence[str], header_lines: int) -> pa.Table:
-        """All rows as text columns; a row with another number of cells is bad input."""
+    def parse(self, names: Sequence[str], header_lines: int, wanted: Sequence[str], share: float = 0.0) -> Parsed:
+        """The wanted columns as text; rows with another number of cells may be this share of all."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
         skip = 0
         if header_lines:
             skip = next((line for i, (line, _) in enumerate(self.lines()) if i == header_lines - 1), 0)
+        allowed = share * (self.data.count(b"\n") + 1 - skip)
+        torn = 0
+
+        def on_torn(row: Any) -> str:
+            nonlocal torn
+            torn += 1 + str(row.text).count("\n")  # an open quote takes the lines after it along
+            return "skip" if torn <= allowed else "error"
+
         try:
             found = arrow.read_csv(
                 pa.BufferReader(self.data),
-                read_options=arrow.ReadOptions(
-                    column_names=list(names), skip_rows=skip, encoding=self.encoding, block_size=1 << 24
-                ),
+                read_options=arrow.ReadOptions(column_names=list(names), skip_rows=skip, block_size=BLOCK),
                 parse_options=arrow.ParseOptions(
                     delimiter=self.delimiter,
                     quote_char='"' if self.quoted else False,
                     double_quote=self.escape is None,
                     escape_char=self.escape or False,
+                    newlines_in_values=self.quoted and b'"' in self.data,
+                    invalid_row_handler=on_torn,
                 ),
                 convert_options=arrow.ConvertOptions(
-                    column_types={name: pa.string() for name in names}, strings_can_be_null=False
+                    column_types={name: pa.string() for name in names},
+                    include_columns=list(wanted),
+                    strings_can_be_null=False,
                 ),
             )
-        except (pa.ArrowInvalid, UnicodeDecodeError) as problem:
+        except (pa.ArrowException, UnicodeError, MemoryError) as problem:
             raise self._first_bad(len(names), header_lines, str(problem)) from problem
         if found.num_rows == 0:
             raise BadInput(f"{self.path} has a header and no rows; it needs at least one interaction")
-        return found
+        return Parsed(found, tuple(self._torn(len(names), header_lines)) if torn else (), torn)
+
+    def _torn(self, expected: int, header_lines: int) -> Iterator[str]:
+        """What is said of the first lines with another number of cells."""
+        said = 0
+        for index, (line, cells) in enumerate(self.lines()):
+            if index >= header_lines and len(cells) != expected:
+                yield f"{self.path} line {line}: {len(cells)} columns where {expected} are expected"
+                said += 1
+                if said == LISTED:
+                    return
 
     def _first_bad(self, expected: int, header_lines: int, said: str) -> BadInput:
         try:
-            for index, (line, cells) in enumerate(self.lines()):
-                if index < header_lines:
-                    continue
-                if len(cells) != expected:
-                    shown = self.delimiter.replace(_LONG, "::").join(cells)[:60]
-                    return BadInput(
-                        f"{self.path} line {line}: {len(cells)} columns where {expected} are expected: {shown!r}"
-                    )
+            found = next(self._torn(expected, header_lines), None)
         except BadInput as bad:
             return bad
-        return BadInput(f"cannot read {self.path}: {said.splitlines()[0]}")
-
-
-def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], int | None]:
-    """Text as finite numbers, and the first row (from 0) that is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column)
-    try:
-        values = np.asarray(pc.cast(trimmed, pa.float64()).to_numpy(), dtype=np.float64)
-    except pa.ArrowInvalid:
-        values = np.array([_number(text) for text in trimmed.to_pylist()], dtype=np.float64)
-    bad = ~np.isfinite(values)
-    return values, int(bad.argmax()) if bad.any() else None
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return float("nan")
-
-
-def moments(column: pa.ChunkedArray) -> tuple[NDArray[np.int64] | NDArray[np.float64], int | None]:
-    """Text as times (numbers as they are, ISO dates as seconds since 1970), and the first bad row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column)
-    try:
-        return np.asarray(pc.cast(trimmed, pa.int64()).to_numpy(), dtype=np.int64), None
-    except pa.ArrowInvalid:
-        pass
-    values, bad = numbers(trimmed)
-    if bad is None:
-        return values, None
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            when = pc.cast(pc.cast(trimmed, kind), pa.int64())
-        except pa.ArrowInvalid:
-            continue
-        return np.asarray(when.to_numpy(), dtype=np.float64) / 1e6, None
-    return values, bad if np.isfinite(values).any() else _first_undated(trimmed.to_pylist())
-
-
-def _first_undated(texts: Sequence[str]) -> int:
-    from datetime import datetime
-
-    for row, text in enumerate(texts):
-        try:
-            datetime.fromisoformat(text)
-        except ValueError:
-            return row
-    return 0
+        reason = (said.splitlines() or ["not a table"])[0]
+        return BadInput(found or f"cannot read {self.path}: {limits.brief(reason, 100)[1:-1]}")

@@ -15,6 +15,7 @@ from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
 from fedrec.deploy.flower.superlink import Settings
 from fedrec.deploy.processes import Crew, StartFailed, environment, free_ports, program, write_toml
+from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
 SECRET = ".task-secret"
@@ -103,10 +104,10 @@ def node_command(
 
 def connection(home: Path, link: Link) -> None:
     """Tell the ``flwr`` command how the server's own interfaces are reached."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(home, mark="config.toml")
     lines = ["[superlink]", f'default = "{NAME}"', "", f"[superlink.{NAME}]", f'address = "{link.address}"']
     lines.append("insecure = true" if link.ca is None else f'root-certificates = "{link.ca}"')
-    (home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(home / "config.toml", "\n".join(lines) + "\n", private=True)
 
 
 def register(home: Path, public_key: Path, name: str | None = None) -> str:

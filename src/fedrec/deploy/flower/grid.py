@@ -12,7 +12,8 @@ from typing import Any
 from flwr.app import Message, RecordDict
 
 from fedrec.deploy.admission import Admission, verified
-from fedrec.deploy.envelope import (
+from fedrec.deploy.flower.records import from_records, to_records
+from fedrec.deploy.messages.envelope import (
     Plain,
     fault_in,
     pack_ask,
@@ -21,8 +22,7 @@ from fedrec.deploy.envelope import (
     unpack_answer,
     unpack_hello,
 )
-from fedrec.deploy.flower.records import from_records, to_records
-from fedrec.deploy.letters import Answer, Ask, Fault, Hello, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Settle
 
 log = logging.getLogger("fedrec.deploy")
 

@@ -26,7 +26,7 @@ KIND = "flwr-clientapp"
 SECRET = ".task-secret"
 
 Handle = Callable[[Any], Any]
-"""From one envelope to another (:mod:`fedrec.deploy.envelope`)."""
+"""From one envelope to another (:mod:`fedrec.deploy.messages.envelope`)."""
 Around = Callable[[dict[str, Any], Handle], Handle]
 """Something between Flower and the node's own work, for tests and measurements."""
 
@@ -40,7 +40,7 @@ def main(path: Path, around: Around | None = None) -> int:
     member = subprocess.Popen([*config["supernode"], "--superexec-auth-secret-file", str(folder / SECRET)])
     leave_with(os.getppid(), member.kill)
     try:
-        from fedrec.deploy.worker import Worker, options_of
+        from fedrec.deploy.node.worker import Worker, options_of
 
         worker = Worker(options_of(config))
         handle = worker.handle if around is None else around(config, worker.handle)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 if TYPE_CHECKING:
-    from fedrec.deploy.envelope import Plain
+    from fedrec.deploy.messages.envelope import Plain
 
 
 def to_records(plain: Plain) -> RecordDict:
@@ -21,5 +21,11 @@ def to_records(plain: Plain) -> RecordDict:
 
 
 def from_records(content: RecordDict) -> Plain:
-    head = json.loads(str(content.config_records["head"]["json"]))
-    return head, {name: array.data for name, array in content.array_records["blocks"].items()}
+    """Head and blocks; whatever is not a letter raises :class:`~fedrec.deploy.messages.plain_values.BadLetter`."""
+    from fedrec.deploy.messages.plain_values import BadLetter, parse
+
+    try:
+        head, blocks = content.config_records["head"]["json"], content.array_records["blocks"]
+    except (KeyError, TypeError, AttributeError):
+        raise BadLetter("the message has no head or no blocks") from None
+    return parse(head), {name: array.data for name, array in blocks.items()}

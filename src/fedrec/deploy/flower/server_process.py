@@ -91,8 +91,8 @@ def serve_run(folder: Path, grid: Any, home: Path) -> None:
     """Carry out the run in a folder, with the nodes that the server in ``home`` admits."""
     from fedrec.deploy.admission import Admission
     from fedrec.deploy.flower.grid import GridExchange
-    from fedrec.deploy.letters import Meet
-    from fedrec.deploy.serve import serve
+    from fedrec.deploy.messages.letters import Meet
+    from fedrec.deploy.server.serve import serve
 
     admission = Admission(home) if (home / "nodes.json").exists() else None
 

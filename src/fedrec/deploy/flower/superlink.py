@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.admission import Admission
+from fedrec.runs.atomic import write_text
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Settings:
     """What Python starts to carry runs out."""
 
     def write(self, path: Path) -> Path:
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        write_text(path, json.dumps(asdict(self)), private=True)
         return path
 
 

@@ -1,0 +1,119 @@
+"""From columns of text to rows with a meaning: ids, ratings and times checked, faults counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.data import limits
+from fedrec.data.readers import ids
+from fedrec.data.readers.faults import Faults
+from fedrec.data.readers.rows import Rows
+from fedrec.data.readers.values import Times, in_range, moments, numbers
+from fedrec.data.understood import Understood
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EARLIEST_TIME = 10**8
+"""A third column of whole numbers that are all above this is a time (1973), not a rating."""
+
+
+def rows_of(
+    columns: Mapping[str, pa.ChunkedArray],
+    faults: Faults,
+    understood: Understood,
+    *,
+    given: bool = False,
+    headless: bool = False,
+    ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None,
+    times: Times | None = None,
+    notes: tuple[str, ...] = (),
+) -> Rows:
+    """Rows of text columns by meaning; ``ratings`` and ``times`` where those are numbers already.
+
+    ``headless``: a file without a header, whose third column may be a time.
+    """
+    import pyarrow as pa
+
+    for what in ("user", "item", "client"):
+        if what in columns:
+            ids.check(columns[what], what, faults)
+    said = list(notes)
+    comma = False
+    if ratings is None and "rating" in columns:
+        values, bad, comma = numbers(columns["rating"])
+        ratings = values, bad
+        if headless and len(columns) == 3 and not bad.any() and _are_times(values):
+            times, ratings = in_range(values), None
+            columns = {("time" if what == "rating" else what): column for what, column in columns.items()}
+            said.append(f"{understood.source}: the third column is read as a time")
+    if times is None and "time" in columns:
+        times = moments(columns["time"])
+    if ratings is not None:
+        faults.add(
+            ratings[1], lambda row: f"rating {_shown(columns, 'rating', row)} is not a number{_hint(row, headless)}"
+        )
+    if times is not None:
+        why = times.why
+        faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {why}")
+    kept, left_out, listed = faults.kept()
+    if left_out:
+        said.append(f"{left_out} rows cannot be read and are left out, the first: {listed[0]}")
+    rows = Rows(
+        users=columns["user"],
+        items=columns["item"],
+        ratings=None if ratings is None else ratings[0],
+        times=None if times is None else times.values,
+        clients=columns.get("client"),
+        place=faults.place,
+        given=given,
+        notes=tuple(said),
+    ).take(kept)
+    titles = None
+    if "title" in columns:
+        named = columns["title"] if kept is None else columns["title"].take(pa.array(kept))
+        titles = titles_of(rows.items, named)
+    return replace(
+        rows,
+        titles=titles,
+        understood=replace(
+            understood,
+            rows=faults.rows + faults.n_torn,
+            times=None if times is None else times.kind,
+            decimal_comma=comma,
+            unreadable=left_out,
+            unreadable_at=listed,
+        ),
+    )
+
+
+def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str]:
+    """Item id to title, out of two columns; the last title of an item counts."""
+    import pyarrow as pa
+
+    pairs = (
+        pa.table({"item": items, "title": titles}).group_by(["item"], use_threads=False).aggregate([("title", "last")])
+    )
+    return {
+        item.strip(): title or ""
+        for item, title in zip(pairs["item"].to_pylist(), pairs["title_last"].to_pylist(), strict=True)
+        if item is not None
+    }
+
+
+def _shown(columns: Mapping[str, pa.ChunkedArray], what: str, row: int) -> str:
+    value = columns[what][row].as_py() if what in columns else None
+    return "None" if value is None else limits.brief(value)
+
+
+def _hint(row: int, headless: bool) -> str:
+    return "; a header names user, item, rating, timestamp" if headless and row == 0 else ""
+
+
+def _are_times(values: NDArray[np.float64]) -> bool:
+    return bool(len(values)) and bool((values > EARLIEST_TIME).all()) and bool((values % 1 == 0).all())

@@ -1,0 +1,160 @@
+"""Tables whose columns have types: Parquet files and DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.data import limits
+from fedrec.data.readers import columns, meanings
+from fedrec.data.readers.faults import Faults
+from fedrec.data.readers.rows import Place, Rows
+from fedrec.data.readers.values import Times, in_range, moments, numbers
+from fedrec.data.understood import Understood
+from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEXT = ("user", "item", "client", "title")
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+WHOLE = 2.0**53
+"""Floats above this are no longer exact whole numbers."""
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
+    import pyarrow as pa
+
+    return (
+        OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError,
+        AttributeError,
+    )  # fmt: skip
+
+
+def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> dict[str, str]:
+    """Meaning to column name, for the columns that are used."""
+    names = columns.by_name(found, source, chosen)
+    used = {what: name for what, name in zip(names, found, strict=True) if what in columns.KNOWN}
+    for what, name in used.items():
+        if found.count(name) > 1:
+            raise BadInput(f"{source} has several columns called {limits.brief(name)} ({what}); keep one")
+    return used
+
+
+def rows_of_table(
+    table: pa.Table,
+    used: Mapping[str, str],
+    found: list[str],
+    source: str,
+    form: str,
+    place: Place,
+    share: float,
+) -> Rows:
+    """Rows of a table that has at least the used columns; ``found`` are all there were."""
+    if table.num_rows == 0:
+        raise BadInput(f"{source} has no rows; it needs at least one interaction")
+    faults = Faults(table.num_rows, place, share)
+    plain: dict[str, pa.ChunkedArray] = {}
+    ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
+    times: Times | None = None
+    for what, name in used.items():
+        column = table[name]
+        try:
+            column.validate(full=True)
+            plain[what] = _as_text(_plain(column), what, faults) if what in TEXT else _plain(column)
+            if what == "rating":
+                ratings = _as_numbers(plain[what])
+            elif what == "time":
+                times = _as_times(plain[what])
+        except failures() as problem:
+            kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
+            raise BadInput(
+                f"{place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
+                f"{limits.brief(column.type)[1:-1]} cannot be used; {kind} can"
+            ) from problem
+    understood = Understood(
+        source=source,
+        form=form,
+        rows=table.num_rows,
+        columns=tuple((what, name.strip()) for what, name in used.items()),
+        ignored=tuple(name.strip() for name in found if name not in used.values()),
+    )
+    return meanings.rows_of(plain, faults, understood, given=True, ratings=ratings, times=times)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without an encoding of its own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind: Any = column.type
+    if pa.types.is_dictionary(kind):
+        widest = 0
+        for chunk in column.chunks:
+            if pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type):
+                widest = max(widest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
+        if widest > 4 * limits.ID:  # a long text, stored once, would be written out for every row
+            raise BadInput(f"a cell is longer than {4 * limits.ID} bytes; ids have at most {limits.ID} characters")
+        return pc.cast(column, kind.value_type)
+    return column
+
+
+def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedArray:
+    """Ids as text; whole numbers stored as floats (a habit of pandas) lose their '.0'."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_null(column.type):
+        return pa.chunked_array([pa.nulls(len(column), pa.string())])
+    if pa.types.is_floating(column.type):
+        values = np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+        missing = ~np.isfinite(values)
+        odd = ~missing & ((values % 1 != 0) | (np.abs(values) > WHOLE))
+        faults.add(odd, lambda row: f"{what} id {values[row]:g} is not a whole number")
+        whole = np.where(missing | odd, 0, values).astype(np.int64)
+        column = pa.chunked_array([pa.array(whole, mask=missing)])
+    if what == "title":
+        column = pc.fill_null(column, "") if pa.types.is_string(column.type) else column
+    return pc.cast(column, pa.string())
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_text(column.type):
+        values, bad, _ = numbers(pc.cast(column, pa.string()))
+        return values, bad
+    values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return values, ~np.isfinite(values)
+
+
+def _as_times(column: pa.ChunkedArray) -> Times:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_text(column.type):
+        return moments(pc.cast(column, pa.string()))
+    missing = np.asarray(pc.is_null(column).to_numpy(), dtype=np.bool_)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        if pa.types.is_timestamp(column.type):
+            scale = float(PER_SECOND[column.type.unit])
+        else:
+            scale = 1e3 if pa.types.is_date64(column.type) else 1 / 86_400
+        whole = pc.fill_null(pc.cast(column, pa.int64() if not pa.types.is_date32(column.type) else pa.int32()), 0)
+        return Times(np.asarray(whole.to_numpy(), dtype=np.float64) / scale, missing, "dates")
+    if pa.types.is_integer(column.type):
+        whole = pc.cast(pc.fill_null(column, pa.scalar(0, column.type)), pa.int64())
+        return in_range(np.asarray(whole.to_numpy(), dtype=np.int64), missing)
+    values, bad = _as_numbers(column)
+    return in_range(values, bad)

@@ -1,0 +1,237 @@
+"""Text as numbers and as times, whole columns at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Bad = NDArray[np.bool_]
+FARTHEST = 9.2e18
+"""Times must fit 64 bits."""
+UNITS = ((10**17, 10**9, "nanoseconds"), (10**14, 10**6, "microseconds"), (10**11, 10**3, "milliseconds"))
+"""Numbers above the first are so many to a second."""
+ORDER_ONLY = 10**8
+"""Numbers that all stay below this are an order, not moments."""
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
+_CLOCK = (
+    r"(?:(?:T|\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
+    r"(?:\s*(?P<noon>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?$"
+)
+ISO_DATE = r"^(?P<year>[0-9]{4})[-/.](?P<month>[0-9]{1,2})[-/.](?P<day>[0-9]{1,2})" + _CLOCK
+WRITTEN_DATE = r"^(?P<first>[0-9]{1,2})(?P<mark>[-/.])(?P<other>[0-9]{1,2})[-/.](?P<year>[0-9]{4})" + _CLOCK
+
+
+@dataclass(frozen=True)
+class Times:
+    """A column of times."""
+
+    values: NDArray[np.int64] | NDArray[np.float64]
+    bad: Bad
+    """Rows whose time cannot be read."""
+    kind: str
+    """How they were written, for people."""
+    why: str = "is neither a number nor a date"
+    """What is wrong with the bad ones."""
+
+
+def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text without blanks around it; nothing (null) is empty text."""
+    import pyarrow.compute as pc
+
+    return pc.utf8_trim_whitespace(pc.fill_null(column, ""))
+
+
+def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
+    """Text as finite numbers, the rows that are none, and whether decimal commas were read."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = trimmed(column)
+    try:
+        values = _floats(words)
+        return values, ~np.isfinite(values), False
+    except pa.ArrowInvalid:
+        pass
+    words, codes = _distinct(words)
+    plain = _matches(words, NUMBER)
+    commas = _matches(words, COMMA_NUMBER)
+    with_point = _matches(words, r"\.")
+    comma = bool(commas.any()) and not bool((with_point & plain).any())
+    if comma:
+        words = pc.replace_substring(words, ",", ".")
+        plain |= commas
+    values = _floats(pc.if_else(pa.array(plain), words, "nan"))[codes]
+    return values, ~np.isfinite(values), comma
+
+
+def _distinct(words: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
+    """Each text once, and which of them each row has: dates and ratings repeat a lot."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pc.dictionary_encode(words).unify_dictionaries()
+    codes = np.concatenate([np.asarray(chunk.indices.to_numpy(), np.int64) for chunk in coded.chunks])
+    return pa.chunked_array([coded.chunk(0).dictionary]), codes
+
+
+def _floats(words: pa.ChunkedArray) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    return np.asarray(_cast(words, pa.float64()).to_numpy(), dtype=np.float64)
+
+
+def _cast(words: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """All rows as this type, or ArrowInvalid; a few rows first, because a cast that fails is slow."""
+    import pyarrow.compute as pc
+
+    pc.cast(words.slice(0, 100), kind)
+    return pc.cast(words, kind)
+
+
+def _matches(words: pa.ChunkedArray, pattern: str) -> Bad:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.match_substring_regex(words, pattern).to_numpy(), dtype=np.bool_)
+
+
+def moments(column: pa.ChunkedArray) -> Times:
+    """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = trimmed(column)
+    try:
+        whole = np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64)
+        return in_range(whole)
+    except pa.ArrowInvalid:
+        pass
+    values, bad, _ = numbers(words)
+    if bad.mean() <= 0.5:
+        return in_range(values, bad)
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            when = pc.cast(_cast(words, kind), pa.int64())
+        except pa.ArrowInvalid:
+            continue
+        return Times(np.asarray(when.to_numpy(), dtype=np.float64) / 1e6, np.zeros(len(words), np.bool_), "ISO dates")
+    return _dates(words)
+
+
+def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = None) -> Times:
+    """Times that are numbers already."""
+    bad = np.zeros(len(values), np.bool_) if bad is None else bad
+    with np.errstate(invalid="ignore"):
+        bad = bad | ~(np.abs(values.astype(np.float64)) < FARTHEST)
+    usable = values[~bad]
+    unit = 1 if len(usable) == 0 else unit_of(usable)
+    if len(usable) and unit > 1:  # seconds among milliseconds would come first, whenever they were
+        small = ~bad & (values > ORDER_ONLY) & (np.abs(values) < 10**11)
+        if small.any():
+            return Times(values, bad | small, unit_name(unit), f"is in seconds where others are in {unit_name(unit)}")
+    if len(usable) and unit == 1 and float(usable.max()) < ORDER_ONLY:
+        return Times(values, bad, "numbers (an order)")
+    return Times(values, bad, f"{unit_name(unit)} since 1970")
+
+
+def unit_of(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
+    """How many of these numbers make a second."""
+    most = max(abs(float(values.max())), abs(float(values.min())))
+    return next((per_second for above, per_second, _ in UNITS if most > above), 1)
+
+
+def unit_name(per_second: int) -> str:
+    """The name of that unit."""
+    return next((name for _, per, name in UNITS if per == per_second), "seconds")
+
+
+def _dates(words: pa.ChunkedArray) -> Times:
+    """Dates in any of the usual forms; day or month first is found from the dates themselves, never guessed."""
+    iso = _fields(words, ISO_DATE) if _matches(words.slice(0, 1000), r"^[0-9]{4}[-/.]").any() else None
+    if iso is not None and (iso["year"] >= 0).mean() >= 0.5:
+        return _combined(iso, iso["month"], iso["day"], "ISO dates")
+    written = _fields(words, WRITTEN_DATE)
+    if written is None or not (written["year"] >= 0).any():
+        values = np.full(len(words), np.nan)
+        return Times(values, np.ones(len(words), np.bool_), "dates")
+    day_first, month_first = bool((written["first"] > 12).any()), bool((written["other"] > 12).any())
+    dots = bool(_matches(words, r"^[0-9]{1,2}\.").any())  # nobody writes the month first with dots
+    if day_first and month_first:
+        return Times(np.zeros(len(words)), written["other"] > 12, "dates", "has the month first where others do not")
+    if not (day_first or month_first or dots):
+        return Times(
+            np.zeros(len(words)),
+            written["year"] >= 0,
+            "dates",
+            "may have the day or the month first: write it as 2021-12-31",
+        )
+    if month_first:
+        return _combined(written, written["first"], written["other"], "dates, month first")
+    return _combined(written, written["other"], written["first"], "dates, day first")
+
+
+def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]] | None:
+    """The numbers in a date, -1 where the row does not match or has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words, codes = _distinct(words)
+    found = pc.extract_regex(words, pattern)
+    if found.null_count == len(words):
+        return None
+    parts: dict[str, NDArray[np.int64]] = {}
+    for name in (field.name for field in found.type):
+        part = pc.fill_null(pc.struct_field(found, [name]), "")
+        if name == "zone":
+            parts[name] = _zone(part)
+        elif name == "noon":
+            parts[name] = np.asarray(_matches(part, "^[Pp]$"), np.int64) - np.asarray(_matches(part, "^$"), np.int64)
+        elif name == "part":
+            parts[name] = np.rint(1e6 * _floats(pc.binary_join_element_wise("0.", part, "0", ""))).astype(np.int64)
+        elif name != "mark":
+            empty = pc.equal(part, "")
+            parts[name] = np.asarray(pc.cast(pc.if_else(empty, "-1", part), pa.int64()).to_numpy(), dtype=np.int64)
+    return {name: values[codes] for name, values in parts.items()}
+
+
+def _zone(part: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Seconds by which a zone is ahead of UTC."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pc.dictionary_encode(part)
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    if isinstance(coded, pa.ChunkedArray):
+        return np.zeros(len(part), np.int64)
+
+    def ahead(text: str) -> int:
+        if len(text) < 5 or text[0] not in "+-":
+            return 0
+        return (1 if text[0] == "+" else -1) * (int(text[1:3]) * 3600 + int(text[-2:]) * 60)
+
+    seconds = np.array([ahead(text) for text in coded.dictionary.to_pylist()] or [0], dtype=np.int64)
+    return np.asarray(seconds[coded.indices.to_numpy(zero_copy_only=False)])
+
+
+def _combined(
+    fields: dict[str, NDArray[np.int64]], month: NDArray[np.int64], day: NDArray[np.int64], kind: str
+) -> Times:
+    """Seconds since 1970 of dates in parts."""
+    year = fields["year"]
+    hour, minute, second = (np.maximum(fields[name], 0) for name in ("hour", "minute", "second"))
+    good = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    good &= (hour <= 23) & (minute <= 59) & (second <= 60)
+    half = fields["noon"]
+    good &= (half < 0) | ((hour >= 1) & (hour <= 12))
+    hour = np.where(half < 0, hour, hour % 12 + 12 * np.maximum(half, 0))
+    months = (np.where(good, year, 1970) - 1970) * 12 + np.where(good, month, 1) - 1
+    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + np.where(good, day, 1) - 1
+    good &= days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) == months  # no 31st of June
+    seconds = days * 86_400 + hour * 3600 + minute * 60 + second - fields["zone"]
+    return Times(seconds + fields["part"] / 1e6, ~good, kind)

@@ -1,0 +1,75 @@
+"""What was understood of a file: said in the first lines of a run, so that a wrong reading is seen at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Understood:
+    """How a person's own data was read."""
+
+    source: str
+    """The file, or 'DataFrame'."""
+    form: str
+    """Its format, for people: 'CSV with ;', 'Parquet'."""
+    rows: int
+    """Rows found, unreadable ones included."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Meaning and name of each column that is used."""
+    ignored: tuple[str, ...] = ()
+    """Columns that are not used."""
+    times: str | None = None
+    """How times are written, or None where there are none."""
+    encoding: str = "utf-8"
+    unreadable: int = 0
+    """Rows left out because they cannot be read."""
+    unreadable_at: tuple[str, ...] = ()
+    """What is wrong with the first of them."""
+    decimal_comma: bool = False
+    least_rating: float | None = None
+    """Rows with a lower rating are no interactions; None: those of 0 or less are none."""
+    below_rating: int = 0
+    """Rows left out for their rating."""
+    merged: int = 0
+    """Repeats of a user-item pair that were merged."""
+    kept_repeat: str = "last"
+    """Which of several rows of a pair stays: 'last' or 'earliest'."""
+    split: bool = False
+    """Whether the data came ready split."""
+    filters: tuple[str, ...] = ()
+    """Filters on users, for people."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether interactions have an order in time."""
+        return self.times is not None
+
+    def lines(self) -> list[str]:
+        """A few lines for people."""
+        used = ", ".join(what if what == name else f"{what} = {name}" for what, name in self.columns)
+        ignored = f"; not used: {_listed(self.ignored)}" if self.ignored else ""
+        found = [f"{self.source}: {self.form}, {self.rows} rows" + (f"; {used}{ignored}" if used else ignored)]
+        if self.encoding != "utf-8":
+            found.append(f"{self.source} is not UTF-8: read as {self.encoding}")
+        if self.decimal_comma:
+            found.append("ratings have decimal commas")
+        found.append(self._order())
+        if self.unreadable:
+            found.append(f"{self.unreadable} rows cannot be read and are left out, the first: {self.unreadable_at[0]}")
+            found.extend(f"also {more}" for more in self.unreadable_at[1:])
+        if self.below_rating:
+            rule = "of 0 or less" if self.least_rating is None else f"below {self.least_rating:g}"
+            found.append(f"{self.below_rating} rows with a rating {rule} are no interactions")
+        if self.merged:
+            found.append(f"{self.merged} repeats of a user-item pair merged, the {self.kept_repeat} kept")
+        return found + list(self.filters)
+
+    def _order(self) -> str:
+        if self.split:
+            return "split as given (train, valid, test)"
+        return f"time order from {self.times}" if self.times else "no times: held-out items are drawn at random"
+
+
+def _listed(names: tuple[str, ...], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,196 @@
+"""How letters become bytes: a small head of plain values and blocks of bytes.
+
+Whoever unpacks does not trust who packed: what is not the letter it should be is a :class:`BadLetter`, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.block import World
+from fedrec.deploy.messages import plain_values as read
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Settle
+from fedrec.deploy.messages.plain_values import BadLetter
+from fedrec.evaluation.sums import MetricSums
+
+MOST_METRICS = 1000
+MOST_PARTS = 1 << 16
+"""Uploads in one answer; a node makes one for each block of its clients."""
+MOST_REASON = 300
+MOST_ITEMS = 10**7
+MOST_ID = 10_000
+"""Characters of an item's id."""
+MOST_USERS = 10**7
+"""Of one client."""
+
+Plain = tuple[dict[str, Any], dict[str, bytes]]
+"""A head that JSON can say, and blocks of bytes."""
+
+
+def _plain(head: dict[str, Any], blocks: dict[str, bytes] | None = None) -> Plain:
+    return head, blocks or {}
+
+
+def pack_meet(word: Meet) -> Plain:
+    head = {"kind": "meet", "run": word.run, "settings": word.settings, "challenge": word.challenge}
+    return _plain(head, {"catalogue": "\n".join(word.catalogue).encode()})
+
+
+def pack_settle(word: Settle) -> Plain:
+    return _plain({"kind": "settle", "run": word.run, "selected": word.selected})
+
+
+def unpack_word(plain: Plain) -> Meet | Settle:
+    head, blocks = _opened(plain, "meet", "settle")
+    if head["kind"] == "settle":
+        return Settle(_run(head), read.whole(head, "selected"))
+    listed = _catalogue(read.block(blocks, "catalogue"))
+    return Meet(_run(head), read.text(head, "settings", read.MOST_HEAD), listed, read.text(head, "challenge"))
+
+
+def _catalogue(data: bytes) -> tuple[str, ...]:
+    if data.count(b"\n") >= MOST_ITEMS:
+        raise BadLetter(f"the catalogue has more than {MOST_ITEMS} items")
+    try:
+        listed = tuple(data.decode().split("\n")) if data else ()
+    except UnicodeDecodeError:
+        raise BadLetter("the catalogue is not text") from None
+    if len(set(listed)) < len(listed) or not all(0 < len(item) <= MOST_ID for item in listed):
+        raise BadLetter("the catalogue names an item twice, or one without a name or with too long a one")
+    return listed
+
+
+def pack_hello(hello: Hello) -> Plain:
+    blocks = {
+        "client_keys": hello.client_keys.astype("<u8").tobytes(),
+        "users": hello.users.astype("<i8").tobytes(),
+        "proof": hello.proof,
+    }
+    return _plain({"kind": "hello", "name": hello.name}, blocks)
+
+
+def unpack_hello(plain: Plain) -> Hello:
+    head, blocks = _opened(plain, "hello")
+    keys, users = read.numbers(blocks, "client_keys", "<u8"), read.numbers(blocks, "users", "<i8")
+    if len(keys) != len(users) or not len(keys):
+        raise BadLetter(f"{len(keys)} clients with {len(users)} numbers of users")
+    if users.min() < 0 or users.max() > MOST_USERS:
+        raise BadLetter(f"a client with {int(users.min())} or {int(users.max())} users")
+    return Hello(read.text(head, "name"), keys.astype(np.uint64), users.astype(np.int64), read.block(blocks, "proof"))
+
+
+def pack_ask(ask: Ask) -> Plain:
+    world = ask.world
+    head = {
+        "kind": "ask",
+        "run": ask.run,
+        "world": [world.name, world.n_items, world.n_users, world.n_clients],
+        "first": ask.first,
+        "base": ask.base,
+        "selected": ask.selected,
+        "judge": ask.judge,
+        "train": ask.train,
+        "local": ask.local,
+        "whole": ask.whole,
+    }
+    return _plain(head, {"positions": ask.positions.astype("<i8").tobytes(), "download": ask.download})
+
+
+def unpack_ask(plain: Plain) -> Ask:
+    head, blocks = _opened(plain, "ask")
+    read.exactly(blocks, ("positions", "download"))
+    world = read.entry(head, "world")
+    if not isinstance(world, list) or len(world) != 4 or not isinstance(world[0], str) or len(world[0]) > 1000:
+        raise BadLetter("world is not a name and three sizes")
+    return Ask(
+        run=_run(head),
+        world=World(world[0], *(read.whole_number("a size of the world", size) for size in world[1:])),
+        first=read.whole(head, "first"),
+        base=read.whole(head, "base"),
+        selected=read.whole(head, "selected"),
+        judge=read.whole(head, "judge"),
+        train=read.whole(head, "train"),
+        local=read.flag(head, "local"),
+        whole=read.flag(head, "whole"),
+        positions=read.numbers(blocks, "positions", "<i8").astype(np.int64),
+        download=read.block(blocks, "download"),
+    )
+
+
+def pack_answer(answer: Answer) -> Plain:
+    head = {
+        "kind": "answer",
+        "counts": list(answer.counts),
+        "loss": answer.loss,
+        "valid": answer.valid.as_dict(),
+        "test": answer.test.as_dict(),
+    }
+    return _plain(head, {f"upload{i}": data for i, data in enumerate(answer.uploads)})
+
+
+def unpack_answer(plain: Plain) -> Answer:
+    head, blocks = _opened(plain, "answer")
+    counts = read.entry(head, "counts")
+    if not isinstance(counts, list) or len(counts) > min(MOST_PARTS, len(blocks)):
+        raise BadLetter("counts is not a list with an entry for each upload")
+    names = tuple(f"upload{i}" for i in range(len(counts)))
+    read.exactly(blocks, names)
+    return Answer(
+        uploads=tuple(read.block(blocks, name) for name in names),
+        counts=tuple(read.whole_number("a count", count) for count in counts),
+        loss=read.number("the loss", read.entry(head, "loss")),
+        valid=_sums(read.entry(head, "valid")),
+        test=_sums(read.entry(head, "test")),
+    )
+
+
+def _sums(plain: Any) -> MetricSums:
+    sums = read.entry(plain, "sums")
+    if not isinstance(sums, dict) or len(sums) > MOST_METRICS:
+        raise BadLetter("metric sums are not a table of names and numbers")
+    named = {name: read.number("a metric sum", total) for name, total in sums.items()}
+    return MetricSums(named, read.whole(plain, "count"))
+
+
+def pack_fault(fault: Fault) -> Plain:
+    return _plain({"kind": "fault", "reason": fault.reason})
+
+
+def fault_in(plain: Plain) -> Fault | None:
+    """The fault that a letter is, if it is one; its reason is shown in logs, so it is one short line."""
+    head, _ = _opened(plain)
+    if head.get("kind") != "fault":
+        return None
+    return Fault(one_line(head.get("reason", "")))
+
+
+def one_line(said: Any) -> str:
+    """Foreign text for a log: printable, on one line, of limited length."""
+    text = " ".join(str(said)[: 4 * MOST_REASON].split())
+    return "".join(c if c.isprintable() else "?" for c in text)[:MOST_REASON]
+
+
+def kind_of(plain: Any) -> str:
+    """The kind of letter that this says it is."""
+    return str(_opened(plain)[0].get("kind"))
+
+
+def _run(head: Any) -> str:
+    """A run's name, which names a folder on a node."""
+    name = read.text(head, "run")
+    if not re.fullmatch(r"[0-9a-z-]{1,64}", name):
+        raise BadLetter("run does not name a run")
+    return name
+
+
+def _opened(plain: Any, *kinds: str) -> Plain:
+    """Head and blocks of a letter of one of these kinds (of any kind where none is given)."""
+    if not isinstance(plain, tuple | list) or len(plain) != 2 or not isinstance(plain[0], dict):
+        raise BadLetter("not a letter: it has no head")
+    head, blocks = plain
+    if not isinstance(blocks, dict) or (kinds and head.get("kind") not in kinds):
+        raise BadLetter(f"not a letter of the kind {' or '.join(kinds)}")
+    return head, blocks

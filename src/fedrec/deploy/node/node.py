@@ -1,0 +1,260 @@
+"""The node's side: meet the server, then answer one message a round."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedrec.core import wire
+from fedrec.core.block import World
+from fedrec.core.messages import Rows, gather, opened, scatter
+from fedrec.core.method import Keys
+from fedrec.core.misfit import require
+from fedrec.core.settings import build
+from fedrec.data.ragged import Int64, segments
+from fedrec.deploy.admission import sign
+from fedrec.deploy.messages.inspection import Received
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Settle
+from fedrec.deploy.messages.plain_values import parse
+from fedrec.deploy.node.consent import accepted, refuse_too_large
+from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
+from fedrec.deploy.node.store import NodeStore
+from fedrec.evaluation.judging import judge_parts
+from fedrec.evaluation.sums import MetricSums
+from fedrec.methods.registry import find as find_method
+from fedrec.privacy.chain import outgoing
+from fedrec.runs.settings import RunSettings
+
+log = logging.getLogger("fedrec.deploy")
+
+MIB = 1 << 20
+
+
+def method_of(settings: RunSettings) -> Any:
+    """The run's method with its settings."""
+    kind: Any = find_method(settings.method)
+    return kind(build(kind.Settings, settings.settings, settings.method), settings.device)
+
+
+class UnknownRun(Exception):
+    """A message about a run that this node has not met."""
+
+
+class Node:
+    """One run on one node."""
+
+    def __init__(self, options: NodeOptions, run: str) -> None:
+        self.options = options
+        self.store = NodeStore(options.folder, run)
+
+    def meet(self, word: Meet) -> Hello:
+        """Prepare the node's data for a run, and say who is here."""
+        job = {"settings": parse(word.settings), "catalogue": list(word.catalogue)}
+        settings = accepted(self.options, job["settings"])
+        self.store.create()
+        with self.store.locked():
+            if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
+                share, names = prepare(self.options, settings, word.catalogue)
+                refuse_too_large(self.options, method_of(settings), share.world)
+                self.store.prune(set(), set())
+                self.store.write_json("job.json", job)
+                self.store.write_json("names.json", asdict(names))
+                self.store.write("share.safetensors", share)
+            block = self.share.block
+            hello = Hello(self.options.name, block.client_keys, np.diff(block.user_start))
+            if self.options.key is None:
+                return hello
+            return replace(hello, proof=sign(self.options.key, hello.claim(word)))
+
+    def answer(self, ask: Ask) -> Answer:
+        """Judge, train, keep the new private state, and only then answer."""
+        if not self.store.has("share.safetensors"):
+            raise UnknownRun("this node has not met this run, or has lost its files")
+        with self.store.locked():
+            self._refuse_impossible(ask)
+            digest = ask.digest()
+            given = self.store.answer(digest)
+            if given is not None:
+                log.info("answering again, from the stored answer")
+                return given
+            answer = self._work(ask)
+            self.store.keep_answer(digest, answer)
+            # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
+            earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
+            self.store.prune({earlier, ask.base, ask.train}, {ask.selected, ask.judge, ask.train if ask.local else 0})
+            return answer
+
+    def settle(self, word: Settle) -> None:
+        """The run is over: remember the selected round, for recommendations."""
+        if not self.store.has("share.safetensors"):
+            raise UnknownRun("this node has not met this run, or has lost its files")
+        with self.store.locked():
+            self.store.write_json("selected.json", {"round": word.selected})
+
+    @cached_property
+    def settings(self) -> RunSettings:
+        return accepted(self.options, self.store.read_json("job.json")["settings"])
+
+    @cached_property
+    def method(self) -> Any:
+        return method_of(self.settings)
+
+    @cached_property
+    def download(self) -> Received:
+        """What this run's downloads look like."""
+        world = self.share.world
+        return Received.of(self.method, World(world.name, world.n_items, 1, 1), self.settings.seed)
+
+    @cached_property
+    def share(self) -> Share:
+        return self.store.read("share.safetensors", Share)[0]
+
+    @property
+    def names(self) -> Names:
+        return Names(**self.store.read_json("names.json"))
+
+    def private(self, name: str) -> Any:
+        """Private state out of one of the node's files."""
+        return self.store.read(name, self.method.Private)[0]
+
+    def _work(self, ask: Ask) -> Answer:
+        share = self.share
+        block = replace(share.block, clients=ask.first + np.arange(share.block.n_clients))
+        form = wire.Form.of(self.method.settings)
+        download = wire.decode(self.method.Download, ask.download)
+        users = np.diff(block.user_start)
+        self.download.check(download, users if ask.whole else users[ask.positions])
+        private = self._base(ask, block)
+        size = max(1, self.settings.memory_mb * MIB // max(1, self.method.client_bytes(ask.world)))
+        tally = Tally(share, self)
+        if ask.judge:
+            tally.add_all(private, download, block, size)
+            self._keep_judged(ask.judge, f"state-{ask.base}.safetensors", ask.download, tally)
+        answer = tally.answer()
+        if not ask.train:
+            return answer
+        if ask.local:
+            idle = np.setdiff1d(np.arange(block.n_clients), ask.positions)
+            tally.add_all(private, download, block, size, idle)
+        uploads: list[bytes] = []
+        counts: list[int] = []
+        loss = 0.0
+        chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
+        keys = Keys(self.settings.seed, ask.train)
+        for first in range(0, len(ask.positions), size):
+            positions = ask.positions[first : first + size]
+            part = block.take(positions)
+            # where only those who train were sent a download, it is stacked over them
+            among = (
+                (block, positions)
+                if ask.whole
+                else (block.take(ask.positions), np.arange(first, first + len(positions)))
+            )
+            received = gather(download, *among)
+            update = self.method.local_update(gather(private, block, positions), received, part, keys)
+            refuse_not_finite(self.method.name, update.upload)
+            scatter(private, block, positions, update.private)
+            uploads.append(wire.encode(chain.apply(update.upload, part, keys), form))
+            counts.append(len(positions))
+            loss += float(np.nansum(update.loss))
+            if ask.local:
+                local = self.method.model(received) if update.local is None else update.local
+                tally.add(positions, self.method.score(update.private, local, part))
+        self.store.write(f"state-{ask.train}.safetensors", private)
+        if ask.local:
+            self._keep_judged(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
+            answer = tally.answer()
+        return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
+
+    def _refuse_impossible(self, ask: Ask) -> None:
+        """A message that no server of this run would send; it is the server's word against the node's own files."""
+        here, world, last = self.share.block, ask.world, self.settings.rounds
+        fits = (
+            world.n_items == here.n_items
+            and ask.first + here.n_clients <= world.n_clients
+            and here.n_users <= world.n_users
+        )
+        require(fits, "the world is not this run's")
+        rounds = (ask.base, ask.selected, ask.judge, ask.train)
+        require(max(rounds) <= last and (ask.base < ask.train or not ask.train), f"rounds {rounds} of {last}")
+        require(ask.whole or not (ask.judge or ask.local), "a download for some clients, where all are evaluated")
+        order = ask.positions
+        # compared, not subtracted: differences of absurd numbers wrap around
+        rises = bool((order[1:] > order[:-1]).all())
+        inside = not len(order) or (rises and order[0] >= 0 and order[-1] < here.n_clients)
+        require(inside, "positions that are not this node's clients, or not in order")
+
+    def _base(self, ask: Ask, block: Any) -> Any:
+        """Private state that the server counts on: of the last round it took, or fresh."""
+        name = f"state-{ask.base}.safetensors"
+        if self.store.has(name):
+            return self.private(name)
+        if ask.base:
+            raise UnknownRun(f"the private state of round {ask.base} is not here any more")
+        private = self.method.start_clients(ask.world, block, Keys(self.settings.seed, 0))
+        self.store.write(name, private)
+        return private
+
+    def _keep_judged(self, number: int, state: str, download: bytes, tally: Tally) -> None:
+        """The model of a judged round, for recommendations."""
+        self.store.link(state, f"judged-{number}.safetensors")
+        self.store.write_bytes(f"judged-{number}.download", download)
+        self.store.write(f"judged-{number}.users", tally.values["test"])
+
+
+class Tally:
+    """Metric values of the node's users; only their sums leave."""
+
+    def __init__(self, share: Share, node: Node) -> None:
+        from fedrec.evaluation.protocols import find as find_protocol
+
+        self.share, self.node = share, node
+        self.metrics = find_protocol(node.settings.protocol).metrics
+        self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}
+
+    def add(self, clients: Int64, scores: Any) -> None:
+        """Scores ``[users of these clients, n_items]``."""
+        users = segments(self.share.block.user_start, clients)
+        keep = self.share.wanted[users]
+        if not keep.all():
+            users, scores = users[keep], scores[keep]
+        if len(users):
+            held = {"valid": self.share.valid.take(users), "test": self.share.test.take(users)}
+            for part, found in judge_parts(scores, held, self.metrics).items():
+                for name, values in found.items():
+                    into = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
+                    into[users] = values
+
+    def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
+        """Judge clients as they stand, with this download."""
+        row = (
+            32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)
+        )  # working memory of a client's scores
+        size = max(1, min(size, self.node.settings.memory_mb * MIB // row))
+        for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
+            model = self.node.method.model(gather(download, block, clients))
+            self.add(clients, self.node.method.score(gather(private, block, clients), model, block.take(clients)))
+
+    def answer(self) -> Answer:
+        sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
+        return Answer(valid=sums["valid"], test=sums["test"])
+
+
+def chunks(positions: Int64, size: int) -> Iterator[Int64]:
+    for first in range(0, len(positions), size):
+        yield positions[first : first + size]
+
+
+def refuse_not_finite(method: str, upload: Any) -> None:
+    """A value that is not finite would poison the sum: better no answer than that."""
+    for name, content in opened(upload):
+        numbers = content.values if isinstance(content, Rows) else content
+        if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            raise FloatingPointError(
+                f"{method}: the upload field {name!r} is not finite after local training; a smaller lr helps"
+            )

@@ -1,0 +1,90 @@
+"""The node's work on a message, whatever brought it."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fedrec.core.method import Keys
+from fedrec.deploy.messages.envelope import (
+    Plain,
+    kind_of,
+    pack_answer,
+    pack_fault,
+    pack_hello,
+    unpack_ask,
+    unpack_word,
+)
+from fedrec.deploy.messages.inspection import Template
+from fedrec.deploy.messages.letters import Fault, Meet
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.share import NodeOptions
+from fedrec.runs.atomic import private_folder, private_opener
+
+log = logging.getLogger("fedrec.deploy")
+
+
+def options_of(config: dict[str, Any]) -> NodeOptions:
+    """The node's options out of its configuration file."""
+    directory, data, key = config.get("data-dir"), config.get("data"), config.get("key")
+    hosted = config.get("hosted")
+    return NodeOptions(
+        name=str(config["name"]),
+        folder=Path(str(config["folder"])),
+        data=str(data) if data else None,
+        hosted=str(hosted) if hosted else None,
+        part=int(config.get("part", 0)),
+        parts=int(config.get("parts", 1)),
+        data_dir=Path(str(directory)) if directory else None,
+        device=str(config.get("device", NodeOptions.device)),
+        memory_mb=int(config.get("memory-mb", NodeOptions.memory_mb)),
+        repeatable=bool(config.get("repeatable", False)),
+        key=Path(str(key)) if key else None,
+    )
+
+
+class Worker:
+    """Answers messages; keeps what was loaded for a run."""
+
+    def __init__(self, options: NodeOptions) -> None:
+        self.options = options
+        self.nodes: dict[str, Node] = {}
+
+    def handle(self, plain: Plain) -> Plain:
+        """The reply to a message. What went wrong is written here; only its kind leaves the node."""
+        try:
+            return self._handle(plain)
+        except Exception as problem:
+            folder = self.options.folder
+            private_folder(folder)
+            with open(folder / "errors.log", "a", encoding="utf-8", opener=private_opener) as handle:
+                handle.write(traceback.format_exc() + "\n")
+            return pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
+
+    def _handle(self, plain: Plain) -> Plain:
+        if kind_of(plain) == "ask":
+            ask = unpack_ask(plain)
+            node = self.nodes.get(ask.run) or Node(self.options, ask.run)
+            answer = pack_answer(node.answer(ask))
+            self.nodes[ask.run] = node  # only now: runs that were never met are not remembered
+            return answer
+        word = unpack_word(plain)
+        node = Node(self.options, word.run)
+        if isinstance(word, Meet):
+            hello = pack_hello(node.meet(word))
+            self.nodes[word.run] = node
+            return hello
+        node.settle(word)
+        return {"kind": "settled"}, {}
+
+    def warm_up(self) -> None:
+        """Load and compile what the first round will need, while nobody waits."""
+        try:
+            for node in list(self.nodes.values()):
+                world = node.share.world
+                server = node.method.start_server(world, Keys(0, 0))
+                Template.of(node.method, server, world, 0)
+        except Exception:
+            log.warning("could not warm up:\n%s", traceback.format_exc())

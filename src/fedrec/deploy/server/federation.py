@@ -1,0 +1,342 @@
+"""The server's side: a Runtime whose clients live on nodes.
+
+A round costs one exchange of messages. Where the protocol judges the next download, the evaluation of round
+r and the training of round r + 1 need the same download, so they travel together: :meth:`evaluate` already
+brings back the uploads that the next :meth:`round` folds. What is judged, trained and folded is what the
+in-process runtime judges, trains and folds.
+
+The server holds no private state. It remembers for each node the last round it took (``taken``); every
+message names it, and the node starts from its own state of that round. So an answer that came too late, or
+was never taken because the server died, leaves no trace: that round has not happened on that node.
+
+Whatever a node sends, it can only lose its own part in the round: its answer is decoded, inspected and folded inside
+one guard, and one that cannot be taken, or that leaves a state nobody could work with, is left out and named. The
+state before is kept until the next one is known to be good.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.core import wire
+from fedrec.core.block import World
+from fedrec.core.loop import Cost, Judged
+from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.traffic import download_bytes
+from fedrec.data.ragged import Int64, offsets
+from fedrec.deploy.messages.envelope import one_line
+from fedrec.deploy.messages.inspection import Misfit, Template
+from fedrec.deploy.messages.letters import Answer, Ask, Fault
+from fedrec.deploy.server.folding import Fold
+from fedrec.deploy.server.roster import Place, Roster
+from fedrec.deploy.server.rules import Rules
+from fedrec.evaluation.metrics import MetricSet
+from fedrec.evaluation.sums import MetricSums
+from fedrec.privacy.chain import outgoing
+from fedrec.privacy.compressed import FORMS
+
+log = logging.getLogger("fedrec.deploy")
+
+Upcoming = Callable[[int], Int64 | None]
+"""Who answers in a round, or None where there is no such round."""
+
+
+MOST_LOSS = 1e9
+"""Of one client; a larger one is no loss."""
+TRIALS = 8
+"""Clients of different nodes in whose place a new state is tried."""
+
+
+class TooFewNodes(RuntimeError):
+    """A round that too few nodes answered, however often it was tried. The run can be resumed."""
+
+
+class Refused(Exception):
+    """A node said itself that it has no answer."""
+
+
+class Exchange(Protocol):
+    """A way to reach nodes by name."""
+
+    def online(self) -> set[str]:
+        """Names of the nodes that can be reached now."""
+
+    def absence(self, name: str) -> str:
+        """Why a node cannot be reached now."""
+
+    def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
+        """Ask nodes, all at once; what is not there by the deadline (seconds) is a fault."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Checked uploads of some consecutive clients of a node."""
+
+    clients: Int64
+    upload: Any
+    """None once it is folded."""
+    size: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A node's checked answer."""
+
+    answer: Answer
+    parts: tuple[Part, ...]
+
+    def folded(self) -> Taken:
+        """The same without the uploads themselves, which take memory."""
+        return Taken(replace(self.answer, uploads=()), tuple(replace(part, upload=None) for part in self.parts))
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """What an exchange brought: answers by node, and who is missing and why."""
+
+    answering: Int64
+    taken: dict[str, Taken]
+    missing: tuple[str, ...]
+    seconds: float
+    state: Any = None
+    """The server's next state, where the nodes trained."""
+    aggregate_seconds: float = 0.0
+
+    def judged(self) -> Judged:
+        valid, test = MetricSums(), MetricSums()
+        for name in sorted(self.taken):
+            valid, test = valid + self.taken[name].answer.valid, test + self.taken[name].answer.test
+        return Judged(valid, test)
+
+
+class Federation:
+    """Runs a federated method over nodes; see :class:`fedrec.core.loop.Runtime`."""
+
+    def __init__(
+        self,
+        method: Method[Any, Any, Any, Any],
+        world: World,
+        roster: Roster,
+        exchange: Exchange,
+        rules: Rules,
+        run: str,
+        seed: int,
+        upcoming: Upcoming,
+        metrics: MetricSet,
+        selected: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.method, self.world, self.roster, self.exchange, self.rules = method, world, roster, exchange, rules
+        self.run, self.seed, self.upcoming, self.selected = run, seed, upcoming, selected
+        self.form = wire.Form.of(method.settings)
+        self.chain = outgoing(method.settings)
+        self.server: Any = method.start_server(world, Keys(seed, 0))
+        self.taken: dict[str, int] = {place.name: 0 for place in roster.places}
+        self.template = Template.of(method, self.server, world, seed)
+        self.exposure = self.template.exposure
+        self.metrics = metrics.names
+        self.evaluated: dict[str, tuple[int, int]] = {}
+        """Users of each node that have something to be evaluated on; the same in every round."""
+        self._ahead: tuple[int, Exchanged] | None = None
+
+    def client_keys(self) -> keyed.U64:
+        return self.roster.client_keys
+
+    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+        """Fold the uploads of this round; they may have come with the last evaluation."""
+        found, self._ahead = self._ahead, None
+        if found is None or found[0] != number or not np.array_equal(found[1].answering, answering):
+            found = (number, self._exchange(answering, train=number, local=judge))
+        done = found[1]
+        download = self._download_bytes(chosen) / max(1, len(chosen))
+        self.server = done.state
+        for name in done.taken:
+            self.taken[name] = number
+        parts = [part for taken in done.taken.values() for part in taken.parts]
+        clients = sum(len(part.clients) for part in parts)
+        dropped = len(chosen) - len(answering)
+        missing = (f"{dropped} of {len(chosen)} clients dropped out",) if dropped else ()
+        cost = Cost(
+            loss=sum(taken.answer.loss for taken in done.taken.values()) / max(1, clients),
+            participants=clients,
+            upload=sum(part.size for part in parts) / max(1, clients),
+            download=download,
+            train_seconds=done.seconds,
+            aggregate_seconds=done.aggregate_seconds,
+            missing=missing + done.missing,
+        )
+        return cost, done.judged() if judge else None
+
+    def evaluate(self, number: int) -> Judged:
+        """Judge round ``number`` on the nodes, and let them train the next round with the same download."""
+        following = self.upcoming(number + 1)
+        if following is None:
+            return self._exchange(np.zeros(0, np.int64), judge=number).judged()
+        done = self._exchange(following, judge=number, train=number + 1)
+        self._ahead = (number + 1, replace(done, seconds=0.0))  # the loop counts this exchange as evaluation
+        return done.judged()
+
+    def snapshot(self) -> Any:
+        """The server's state and what it has taken; private state is on the nodes."""
+        return {"server": copy.deepcopy(self.server), "taken": dict(self.taken)}
+
+    def restore(self, state: Any) -> None:
+        self.server = copy.deepcopy(state["server"])
+        self.taken = {place.name: int(state["taken"].get(place.name, 0)) for place in self.roster.places}
+        self._ahead = None
+
+    def _replies(self, taken: Mapping[str, Taken]) -> Iterator[Reply[Any]]:
+        for place in self.roster.places:  # always in the roster's order, whoever was first
+            found = taken.get(place.name)
+            for part in found.parts if found else ():
+                yield Reply(part.clients, part.upload)
+
+    def _exchange(self, answering: Int64, judge: int = 0, train: int = 0, local: bool = False) -> Exchanged:
+        """Ask every node that has something to do, until enough of them have answered well; fold what they sent."""
+        began, folding = time.perf_counter(), 0.0
+        whole = bool(judge) or local
+        asks: dict[str, Ask] = {}
+        for place in self.roster.places:
+            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
+            if whole or len(here):
+                asks[place.name] = self._ask(place, here, judge, train, local, whole)
+        taken: dict[str, Taken] = {}
+        faults: dict[str, str] = {}
+        state: Any = None
+        for attempt in range(1, self.rules.attempts + 1):
+            open_asks = {name: ask for name, ask in asks.items() if name not in taken}
+            found, faults = self._attempt(open_asks)
+            taken |= found
+            if train and self._enough(taken, asks):
+                before = time.perf_counter()
+                state, culprits = self._folded(taken, train, len(asks))
+                folding += time.perf_counter() - before
+                taken = {name: one for name, one in taken.items() if name not in culprits}
+                faults |= culprits
+            if self._enough(taken, asks):
+                break
+            said = "; ".join(f"{name}: {reason}" for name, reason in sorted(faults.items()))
+            log.warning("round %s, attempt %d: too few nodes (%s)", train or judge, attempt, said)
+            if attempt == self.rules.attempts:
+                raise TooFewNodes(f"only {len(taken)} of {len(asks)} nodes answered (least={self.rules.least}): {said}")
+            self._await([name for name in asks if name not in taken])
+        for name, one in taken.items():
+            if whole:
+                self.evaluated.setdefault(name, (one.answer.valid.count, one.answer.test.count))
+        missing = tuple(f"{name}: {reason}" for name, reason in sorted(faults.items()))
+        for line in missing:
+            log.warning("round %s: left out %s", train or judge, line)
+        seconds = time.perf_counter() - began - folding
+        return Exchanged(answering, {n: one.folded() for n, one in taken.items()}, missing, seconds, state, folding)
+
+    def _enough(self, taken: Mapping[str, Any], asks: Mapping[str, Any]) -> bool:
+        return not asks or len(taken) >= self.rules.least * len(asks)
+
+    def _attempt(self, asks: dict[str, Ask]) -> tuple[dict[str, Taken], dict[str, str]]:
+        online = self.exchange.online()
+        faults = {name: self.exchange.absence(name) for name in asks if name not in online}
+        answers = self.exchange.send({name: ask for name, ask in asks.items() if name in online}, self.rules.deadline)
+        taken: dict[str, Taken] = {}
+        for name, ask in asks.items():
+            answer = answers.get(name)
+            if answer is None:
+                faults.setdefault(name, "no answer")
+                continue
+            try:
+                if isinstance(answer, Fault):
+                    raise Refused(answer.reason)
+                taken[name] = self._checked(name, ask, answer)
+            except Refused as problem:
+                faults[name] = one_line(problem)
+            except (Misfit, wire.WireError) as problem:
+                faults[name] = f"not taken: {one_line(problem)}"
+            except Exception as problem:  # whatever a broken answer does, the round goes on
+                faults[name] = f"not taken: {type(problem).__name__}: {one_line(problem)}"
+        return taken, faults
+
+    def _folded(self, taken: Mapping[str, Taken], number: int, asked: int) -> tuple[Any, dict[str, str]]:
+        """The next state of the server, and whose uploads are not in it because it would not be one."""
+        fold = Fold(self.method, self.server, Keys(self.seed, number), self._replies, self._works)
+        state, culprits = fold.without_culprits(taken)
+        if culprits and len(taken) - len(culprits) < self.rules.least * asked:
+            fold = replace(fold, tried=None)  # a trial alone does not end a run: what is finite is taken
+            state, culprits = fold.without_culprits(taken)
+        return state, culprits
+
+    def _works(self, state: Any) -> bool:
+        """Whether clients could work with a new state, tried in the place of some nodes' first clients.
+
+        Where a trial fails with the present state as well, it says nothing about the new one.
+        """
+        clients = np.array([place.first for place in self.roster.places[:TRIALS]], np.int64)
+        return self.template.works(self.method, state, clients) or not self.template.works(
+            self.method, self.server, clients
+        )
+
+    def _await(self, names: list[str]) -> None:
+        """Give nodes time to come back."""
+        end = time.monotonic() + self.rules.wait
+        while time.monotonic() < end and not set(names) <= self.exchange.online():
+            time.sleep(min(1.0, self.rules.wait))
+
+    def _ask(self, place: Place, here: Int64, judge: int, train: int, local: bool, whole: bool) -> Ask:
+        clients = place.clients if whole else here
+        download = self.method.download(self.server, clients)
+        return Ask(
+            run=self.run,
+            world=self.world,
+            first=place.first,
+            base=self.taken[place.name],
+            selected=self.selected(),
+            judge=judge,
+            train=train,
+            local=local,
+            whole=whole,
+            positions=here - place.first,
+            download=wire.encode(download, self.form),
+        )
+
+    def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
+        """Decode a node's uploads; anything that is not what the method sends raises."""
+        place = self.roster.find(name)
+        if place is None:
+            raise Misfit("not one of this run's nodes")
+        self._check_sums(place, ask, answer)
+        trained = len(ask.positions) if ask.train else 0
+        if not abs(answer.loss) <= MOST_LOSS * trained:
+            raise Misfit(f"a loss of {answer.loss:.6g} over {trained} clients")
+        if sum(answer.counts) != trained or len(answer.counts) != len(answer.uploads) or 0 in answer.counts:
+            raise Misfit(f"uploads of {sum(answer.counts)} clients, not {trained}")
+        parts: list[Part] = []
+        bounds = offsets(np.array(answer.counts, np.int64))
+        for data, first, last in zip(answer.uploads, bounds[:-1], bounds[1:], strict=True):
+            positions = ask.positions[first:last]
+            sent = wire.decode(self.method.Upload, data, FORMS)
+            self.template.check_folded(sent, place.users[positions])
+            with np.errstate(all="ignore"):  # what overflows is refused below
+                upload = self.chain.restore(sent)
+            self.template.check(upload, place.users[positions])
+            parts.append(Part(place.first + positions, upload, wire.payload(sent, self.form)))
+        return Taken(answer, tuple(parts))
+
+    def _check_sums(self, place: Place, ask: Ask, answer: Answer) -> None:
+        asked = bool(ask.judge) or ask.local
+        known = self.evaluated.get(place.name)
+        for part, sums in enumerate((answer.valid, answer.test)):
+            fault = sums.fault(self.metrics, int(place.users.sum()) if asked else 0)
+            if fault is None and asked and known is not None and sums.count != known[part]:
+                fault = f"metric sums of {sums.count} users, and of {known[part]} before"
+            if fault is not None:
+                raise Misfit(fault)
+
+    def _download_bytes(self, clients: Int64) -> int:
+        return (
+            download_bytes(self.method.download(self.server, clients), self.form, len(clients)) if len(clients) else 0
+        )

@@ -1,0 +1,102 @@
+"""A federated run's job, beside its settings in the run's folder: what server and starter agree on.
+
+federation.json   run id, rules, where data is, the public catalogue's checksum; then the roster
+served.json       the server's last word: done, or why not
+catalogue.txt     the public item ids in order, where nodes bring their own files
+
+All are private to the server's user. The JSON files carry their own checksums; the catalogue's is in federation.json,
+which is written after it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fedrec.core.settings import build
+from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.rules import Rules
+from fedrec.errors import BadInput
+from fedrec.runs.atomic import write_text
+from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json
+
+JOB, SERVED, CATALOGUE = "federation.json", "served.json", "catalogue.txt"
+ADVICE = "restore it from a copy, or start a new run"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a federated run is, beside its settings."""
+
+    rules: Rules
+    n_items: int
+    data_name: str
+    own_data: bool
+    """Whether nodes bring their own files, or host shares of a named data set."""
+    catalogue: tuple[str, ...] = ()
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+    roster: Roster | None = None
+
+    def write(self, folder: Path) -> None:
+        plain = {
+            "run": self.run,
+            "rules": self.rules.model_dump(mode="json"),
+            "n_items": self.n_items,
+            "data_name": self.data_name,
+            "own_data": self.own_data,
+            "roster": None if self.roster is None else self.roster.as_dict(),
+        }
+        if self.catalogue:
+            text = "\n".join(self.catalogue) + "\n"
+            plain["catalogue"] = digest(text.encode())
+            write_text(folder / CATALOGUE, text, private=True)
+        write_text(folder / JOB, sealed_json(plain), private=True)
+
+    @classmethod
+    def read(cls, folder: Path) -> Job:
+        path = folder / JOB
+        if not path.is_file():
+            raise BadInput(f"{folder} is not the folder of a federated run (it has no {JOB})")
+        plain = read_sealed_json(path, ADVICE)
+        catalogue = _catalogue(folder, plain.get("catalogue"))
+        try:
+            return cls(
+                rules=build(Rules, plain["rules"], str(path)),
+                n_items=int(plain["n_items"]),
+                data_name=str(plain["data_name"]),
+                own_data=bool(plain["own_data"]),
+                catalogue=catalogue,
+                run=str(plain["run"]),
+                roster=None if plain["roster"] is None else Roster.from_dict(plain["roster"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+            raise damaged(path, f"it is not a job ({type(problem).__name__}: {problem})", ADVICE) from None
+
+    def with_roster(self, roster: Roster) -> Job:
+        return replace(self, roster=roster)
+
+
+def _catalogue(folder: Path, checksum: str | None) -> tuple[str, ...]:
+    """The item ids, if they are those of the job; a job of 0.1.0 has no checksum of them."""
+    path = folder / CATALOGUE
+    if not path.is_file():
+        if checksum is not None:
+            raise BadInput(f"{path} is missing; {ADVICE}")
+        return ()
+    data = path.read_bytes()
+    if checksum is not None and digest(data) != checksum:
+        raise damaged(path, f"its checksum is not the one in {JOB}", ADVICE)
+    return tuple(data.decode().split("\n")[:-1])
+
+
+def write_served(folder: Path, **said: Any) -> None:
+    write_text(folder / SERVED, sealed_json(said), private=True)
+
+
+def read_served(folder: Path) -> dict[str, Any] | None:
+    try:
+        return read_sealed_json(folder / SERVED, "remove it and resume the run")
+    except FileNotFoundError:
+        return None

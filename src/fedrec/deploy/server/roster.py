@@ -1,0 +1,87 @@
+"""Which node hosts which clients, in the server's order. Fixed when a run starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.block import World
+from fedrec.data.ragged import Int64
+from fedrec.deploy.messages.letters import Hello
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node and its clients' place in the server's order."""
+
+    name: str
+    first: int
+    client_keys: U64  # [clients]
+    users: Int64  # [clients]
+
+    @property
+    def clients(self) -> Int64:
+        """The server's numbers of the node's clients."""
+        return np.arange(self.first, self.first + len(self.client_keys))
+
+    def hosts(self, hello: Hello) -> bool:
+        """Whether a node that says this is the one that was there at the start."""
+        return np.array_equal(self.client_keys, hello.client_keys) and np.array_equal(self.users, hello.users)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """All nodes, ordered by name; a node's clients are numbered consecutively in the node's own order."""
+
+    places: tuple[Place, ...]
+
+    @classmethod
+    def of(cls, hellos: list[Hello]) -> Roster:
+        """The roster of the nodes that are there; a client on two nodes is refused."""
+        places: list[Place] = []
+        first = 0
+        for hello in sorted(hellos, key=lambda h: h.name):
+            places.append(Place(hello.name, first, hello.client_keys, hello.users))
+            first += len(hello.client_keys)
+        keys = np.concatenate([p.client_keys for p in places]) if places else np.zeros(0, np.uint64)
+        names = [p.name for p in places]
+        if len(set(names)) < len(names):
+            raise BadInput(f"two nodes have the same name ({', '.join(names)}); give each its own --name")
+        if len(np.unique(keys)) < len(keys):
+            raise BadInput("a client is hosted by two nodes; a user's data belongs on one node")
+        return cls(tuple(places))
+
+    def find(self, name: str) -> Place | None:
+        return next((place for place in self.places if place.name == name), None)
+
+    @property
+    def client_keys(self) -> U64:
+        return np.concatenate([place.client_keys for place in self.places])
+
+    def world(self, name: str, n_items: int) -> World:
+        users = sum(int(place.users.sum()) for place in self.places)
+        return World(name, n_items, users, len(self.client_keys))
+
+    def as_dict(self) -> list[dict[str, Any]]:
+        """Plain values, for the run's folder."""
+        return [
+            {"name": p.name, "keys": [str(k) for k in p.client_keys], "users": [int(n) for n in p.users]}
+            for p in self.places
+        ]
+
+    @classmethod
+    def from_dict(cls, plain: list[dict[str, Any]]) -> Roster:
+        return cls.of(
+            [
+                Hello(
+                    p["name"],
+                    np.array([int(k) for k in p["keys"]], np.uint64),
+                    np.array(p["users"], np.int64),
+                )
+                for p in plain
+            ]
+        )

@@ -1,0 +1,114 @@
+"""A run on the server: meet the nodes, run the rounds, write the run's folder.
+
+Killed at any moment, it goes on from its last round when it is started again on the same folder.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fedrec.core.loop import Plan, Progress, Record, run_rounds
+from fedrec.core.settings import build
+from fedrec.core.state import expect
+from fedrec.data.ragged import Int64
+from fedrec.deploy.messages.letters import Hello, Meet
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.job import Job, write_served
+from fedrec.deploy.server.outcome import Served, finish
+from fedrec.deploy.server.roster import Roster
+from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.methods.registry import find as find_method
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.plan import plan_of
+
+log = logging.getLogger("fedrec.deploy")
+
+
+class NodesMissing(RuntimeError):
+    """Not enough nodes came in time."""
+
+
+def serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
+    """Carry a run out; ``connect`` makes the exchange. What went wrong is written for who waits."""
+    write_served(path, done=False, state="waiting for nodes")
+    try:
+        _serve(path, connect)
+    except Exception as problem:
+        write_served(path, done=False, state="failed", reason=f"{type(problem).__name__}: {problem}")
+        raise
+
+
+def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
+    began = time.perf_counter()
+    folder = RunFolder.open(path)
+    settings, job = folder.settings(), Job.read(path)
+    plain = settings.model_dump(mode="json", exclude={"data_dir"})
+    exchange = connect(Meet(job.run, json.dumps(plain), job.catalogue), job.rules.poll)
+    if job.roster is None:
+        job = job.with_roster(Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
+        job.write(path)
+    roster = job.roster
+    assert roster is not None
+    exchange.expected = lambda hello: (place := roster.find(hello.name)) is not None and place.hosts(hello)
+    exchange.hellos = {i: hello for i, hello in exchange.hellos.items() if exchange.expected(hello)}
+
+    kind = find_method(settings.method)
+    method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
+    progress = Progress()
+    plan = plan_of(settings, find_protocol(settings.protocol), method)
+    runtime = Federation(
+        method,
+        roster.world(job.data_name, job.n_items),
+        roster,
+        exchange,
+        job.rules,
+        job.run,
+        settings.seed,
+        upcoming(plan, roster),
+        find_protocol(settings.protocol).metrics,
+        lambda: progress.best_round,
+    )
+    progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
+    prepared = time.perf_counter() - began
+    write_served(path, done=False, state="running")
+
+    def after(record: Record, now: Progress) -> None:
+        folder.checkpoint(now, runtime.snapshot())  # every round: nodes keep two, so the server must not lag
+        folder.append(record)
+
+    run_rounds(runtime, plan, progress, after)
+    if job.own_data:
+        for name, fault in exchange.settle(progress.best_round, job.rules.deadline).items():
+            log.warning("%s does not know the selected round: %s", name, fault.reason)
+        finish(folder, Served(settings, job, runtime, progress, prepared))
+    numbers, open_fields = runtime.exposure
+    write_served(path, done=True, state="done", prepare=prepared, exposure=[numbers, list(open_fields)])
+
+
+def gather_nodes(exchange: Any, wanted: int, seconds: float) -> list[Hello]:
+    """Wait until enough nodes are there."""
+    end = time.monotonic() + seconds
+    while len(exchange.online()) < wanted:
+        if time.monotonic() > end:
+            here = ", ".join(sorted(exchange.online())) or "none"
+            raise NodesMissing(f"{wanted} nodes are needed; after {seconds:g} s there are: {here}")
+        time.sleep(0.5)
+    return list(exchange.hellos.values())
+
+
+def upcoming(plan: Plan, roster: Roster) -> Callable[[int], Int64 | None]:
+    """Who answers in a round; None behind the last one."""
+    keys = roster.client_keys
+
+    def answering(number: int) -> Int64 | None:
+        if number > plan.rounds:
+            return None
+        chosen = plan.participation.choose(plan.seed, number, keys)
+        return plan.participation.answering(plan.seed, number, keys, chosen)
+
+    return answering

@@ -1,0 +1,261 @@
+"""Opening somebody's run folder runs nothing, and nothing is computed from what does not belong there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crafted_state import HOSTILE_NAMES, craft, craft_old, hostile_structures, parts
+from fedrec.core.loop import Progress, Record
+from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute
+from fedrec.runs import sealed
+from fedrec.runs.manifest import write_manifest
+
+STRUCTURES = list(hostile_structures({"dict": {"server": {"class": "", "fields": {"items": {}}}, "private": {}}}))
+
+
+class Killed(Exception):
+    """Stands for a kill after a round."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that is finished and one that was stopped after its second round."""
+    home = tmp_path_factory.mktemp("runs")
+    given = {"data": "demo", "rounds": 3, "settings": {"dim": 2, "epochs": 1}, "checkpoint_seconds": 0}
+
+    def stop(record: Record, progress: Progress) -> None:
+        if record.round == 2:
+            raise Killed
+
+    execute(resolve("fedavg", dict(given)), home / "finished")
+    with pytest.raises(Killed):
+        execute(resolve("fedavg", dict(given)), home / "stopped", stop)
+    return home
+
+
+@pytest.fixture
+def finished(runs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(runs / "finished", tmp_path / "finished"))
+
+
+@pytest.fixture
+def stopped(runs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(runs / "stopped", tmp_path / "stopped"))
+
+
+def relist(folder: Path) -> None:
+    """A manifest that vouches for whatever is there."""
+    names = [file.name for file in folder.iterdir() if file.name != "manifest.json"]
+    write_manifest(folder, names, {})
+
+
+def refused(fedrec: Callable[..., Any], file: Path) -> str:
+    """The one line with which a folder is refused; it names the file."""
+    folder = file.parent
+    word = ("recommend", folder, "--user", "u001") if folder.name == "finished" else ("run", "--resume", folder)
+    done = fedrec(*word)
+    assert (done.status, done.out) == (2, ""), done
+    lines = done.err.splitlines()
+    lines = [line for line in lines if "made before checksums" not in line]
+    assert len(lines) == 1, done.err[:2000]
+    assert str(file) in lines[0]
+    assert len(lines[0]) < 600
+    return str(lines[0])
+
+
+def test_as_they_are_they_are_read(fedrec: Callable[..., Any], finished: Path, stopped: Path) -> None:
+    assert fedrec("recommend", finished, "--user", "u001").status == 0
+    assert fedrec("run", "--resume", stopped, "--quiet").status == 0
+    ours, theirs = (json.loads((run / "result.json").read_text())["metrics"] for run in (finished, stopped))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["sealed", "as of 0.1.0"])
+@pytest.mark.parametrize("attempt", HOSTILE_NAMES)
+def test_a_name_leads_nowhere(
+    fedrec: Callable[..., Any], finished: Path, stopped: Path, attempt: str, old: bool, tmp_path: Path
+) -> None:
+    make, trace = craft_old if old else craft, tmp_path / "trace"
+    call = {"class": HOSTILE_NAMES[attempt], "fields": {"command": {"plain": f"touch {trace}"}}}
+    for file in (finished / "model.safetensors", stopped / "checkpoint.safetensors"):
+        good, arrays, about = parts(file)
+        state = good if file.parent == finished else good["dict"]["state"]
+        state["dict"]["server"] = call
+        make(file, json.dumps(good), arrays, about)
+    relist(finished)
+    for file in (finished / "model.safetensors", stopped / "checkpoint.safetensors"):
+        assert "not among ItemServer, UserVectors" in refused(fedrec, file)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("case", STRUCTURES)
+def test_a_structure_that_is_not_the_methods_is_refused(fedrec: Callable[..., Any], finished: Path, case: str) -> None:
+    file = finished / "model.safetensors"
+    good, arrays, about = parts(file)
+    craft(file, hostile_structures(good)[case], arrays, about)
+    relist(finished)
+    refused(fedrec, file)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        "[]", "{}", "3", "nonsense", '{"round": 1}',
+        '{"round": 1e3, "best_round": 1, "best_value": 0, "judged_since_best": 0, "records": []}',
+        '{"round": 1, "best_round": 2, "best_value": 0, "judged_since_best": 0, "records": []}',
+        '{"round": %s, "best_round": 0, "best_value": 0, "judged_since_best": 0, "records": []}' % ("9" * 4000),
+        '{"round": 1, "best_round": 1, "best_value": 0, "judged_since_best": 0, "records": [{"round": 1}]}',
+        '{"round": 1, "best_round": 1, "best_value": 0, "judged_since_best": 0, "records": [3]}',
+        '{"round": 1, "best_round": 1, "best_value": "x", "judged_since_best": 0, "records": []}',
+    ],
+)  # fmt: skip
+def test_a_checkpoint_says_where_the_run_stood(fedrec: Callable[..., Any], stopped: Path, about: str) -> None:
+    file = stopped / "checkpoint.safetensors"
+    good, arrays, _ = parts(file)
+    craft(file, json.dumps(good), arrays, about)
+    refused(fedrec, file)
+
+
+def _with_header(data: bytes, change: Callable[[bytes], bytes], length: int | None = None) -> bytes:
+    size = int.from_bytes(data[:8], "little")
+    header = change(data[8 : 8 + size])
+    return struct.pack("<Q", len(header) if length is None else length) + header + data[8 + size :]
+
+
+def _in_header(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda data: _with_header(data, lambda header: header.replace(old, new))
+
+
+LIES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "seven bytes": lambda data: data[:7],
+    "cut short": lambda data: data[:-1],
+    "one byte more": lambda data: data + b"\0",
+    "header longer than the file": lambda data: _with_header(data, bytes, len(data)),
+    "header of 2^63 bytes": lambda data: _with_header(data, bytes, 1 << 63),
+    "header of no bytes": lambda data: _with_header(data, bytes, 0),
+    "header one byte short": lambda data: _with_header(data, bytes, int.from_bytes(data[:8], "little") - 1),
+    "header that is no text": lambda data: _with_header(data, lambda h: b"\xff" * len(h)),
+    "header that is no object": lambda data: _with_header(data, lambda h: b"[]".ljust(len(h))),
+    "header nested without end": lambda data: _with_header(data, lambda h: b'{"a":' * 100_000),
+    "an entry twice": lambda data: _with_header(data, lambda h: h.rstrip()[:-1] + b',"__metadata__":{}}'),
+    "metadata gone": _in_header(b"__metadata__", b"__metaduta__"),
+    "a shape of 2^60": _in_header(b'"shape":[', b'"shape":[1152921504606846976,'),
+    "a format that numpy has not": _in_header(b'"F32"', b'"BF16"'),
+    "offsets that lie": _in_header(b'"data_offsets":[0', b'"data_offsets":[9'),
+}
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["sealed", "as of 0.1.0"])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_file_that_lies_about_itself(fedrec: Callable[..., Any], stopped: Path, lie: str, old: bool) -> None:
+    file = stopped / "checkpoint.safetensors"
+    if old:
+        good, arrays, about = parts(file)
+        craft_old(file, json.dumps(good), arrays, about)
+    before = file.read_bytes()
+    file.write_bytes(LIES[lie](before))
+    assert file.read_bytes() != before
+    refused(fedrec, file)
+
+
+SETTINGS = {
+    "a tag that calls": "!!python/object/apply:os.system ['touch trace']",
+    "a tag on a value": "method: !!python/name:os.system\n",
+    "anchors": "method: fedavg\nsettings: {a: &a [1], b: [*a, *a]}\n",
+    "a key twice": "method: fedavg\nmethod: fcf\n",
+    "a key that is a list": "? [a, b]\n: 1\n",
+    "a list": "- method\n",
+    "a word": "fedavg\n",
+    "empty": "",
+    "nested without end": "[" * 5000,
+    "a number of 5,000 digits": "method: fedavg\nseed: " + "9" * 5000 + "\n",
+    "a number of 4,000 digits": "method: fedavg\nseed: " + "9" * 4000 + "\n",
+    "not YAML": "method: [fedavg\n",
+    "foreign setting": "method: fedavg\ncommand: rm\n",
+    "wrong kind": "method: fedavg\nrounds: many\n",
+    "too long": "method: fedavg\n#" + "x" * (2 << 20),
+}
+
+
+@pytest.mark.parametrize("sealing", [True, False], ids=["sealed", "as of 0.1.0"])
+@pytest.mark.parametrize("case", SETTINGS)
+def test_settings_are_plain_values(
+    fedrec: Callable[..., Any], stopped: Path, case: str, sealing: bool, tmp_path: Path
+) -> None:
+    file, text = stopped / "settings.yaml", SETTINGS[case]
+    text = text if text.endswith("\n") or not sealing else text + "\n"
+    file.write_text(sealed.sealed_yaml(text) if sealing else text)
+    refused(fedrec, file)
+    assert not (tmp_path / "trace").exists()
+
+
+RESULTS = {
+    "a list": "[1, 2]",
+    "a word": '"done"',
+    "nothing": "",
+    "an empty object": "{}",
+    "not JSON": "{'method': 1}",
+    "nested without end": "[" * 100_000,
+    "a key twice": '{"method": "fedavg", "method": "fcf"}',
+    "bytes": "\udcff\udcfe",
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_a_result_is_an_object_with_what_a_result_says(fedrec: Callable[..., Any], finished: Path, case: str) -> None:
+    file = finished / "result.json"
+    file.write_bytes(RESULTS[case].encode(errors="surrogateescape"))
+    assert "manifest.json" in refused(fedrec, file)  # it is not the file that was written
+    relist(finished)
+    refused(fedrec, file)
+
+
+@pytest.mark.parametrize(("name", "value"), [("rounds", "9" * 4000), ("metrics", "[]"), ("data", "3"), ("seed", '"0"')])
+def test_a_result_has_the_right_kinds(fedrec: Callable[..., Any], finished: Path, name: str, value: str) -> None:
+    file = finished / "result.json"
+    plain = {**json.loads(file.read_text()), name: "HERE"}
+    file.write_text(json.dumps(plain).replace('"HERE"', value))
+    relist(finished)
+    assert repr(name) in refused(fedrec, file)
+
+
+def test_a_file_edited_on_purpose_is_refused(fedrec: Callable[..., Any], finished: Path, stopped: Path) -> None:
+    for folder in (finished, stopped):
+        file = folder / "settings.yaml"
+        file.write_text(file.read_text().replace("seed: 0", "seed: 1"))
+        assert "start a new run" in refused(fedrec, file)
+
+
+def test_a_manifest_that_is_gone_is_missed(fedrec: Callable[..., Any], finished: Path) -> None:
+    (finished / "manifest.json").unlink()
+    assert "is missing" in refused(fedrec, finished / "manifest.json")
+
+
+def test_a_users_table_that_was_exchanged_is_refused(finished: Path) -> None:
+    from fedrec.report.runs import load_run
+
+    from fedrec.errors import BadInput
+
+    load_run(finished)
+    file = finished / "users.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    with pytest.raises(BadInput, match=r"users\.parquet"):
+        load_run(finished)
+    relist(finished)
+    with pytest.raises(BadInput, match=r"users\.parquet .* not a table"):
+        load_run(finished)
+
+
+def test_settings_are_readable_yaml(finished: Path) -> None:
+    """Whoever reads the file with another tool finds the settings alone."""
+    assert yaml.safe_load((finished / "settings.yaml").read_text())["method"] == "fedavg"
