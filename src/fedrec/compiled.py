@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching, config
+from numba.core import caching
+from numba.core import config as _config
+
+config: Any = _config  # numba fills it in at run time
 
 
 class _Followed:
@@ -32,15 +35,15 @@ class _Followed:
         return own, sources_stamp(self._module), numba.__version__
 
 
-class UserProvided(_Followed, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+class UserProvided(_Followed, caching.UserProvidedCacheLocator):
     """``NUMBA_CACHE_DIR``, where it is set."""
 
 
-class InTree(_Followed, caching.InTreeCacheLocator):  # type: ignore[misc]
+class InTree(_Followed, caching.InTreeCacheLocator):
     """``__pycache__`` beside the source."""
 
 
-class UserWide(_Followed, caching.UserWideCacheLocator):  # type: ignore[misc]
+class UserWide(_Followed, caching.UserWideCacheLocator):
     """The user's cache folder, where the source cannot be written to."""
 
 

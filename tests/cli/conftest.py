@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ class Done:
 
 
 @pytest.fixture
-def fedrec(monkeypatch, capsys, tmp_path):
+def fedrec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
     """``fedrec("run", "popularity")`` in an empty folder; gives exit status, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
@@ -22,7 +23,7 @@ ALL = dict(commands(get_command(app)))
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_every_parameter_is_explained(words, fedrec, monkeypatch):
+def test_every_parameter_is_explained(words: tuple[str, ...], fedrec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     shown = " ".join(fedrec(*words, "--help").out.split())
     for parameter in ALL[words].get_params(click.Context(ALL[words])):

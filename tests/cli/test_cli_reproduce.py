@@ -97,7 +97,8 @@ def test_an_interrupted_table_goes_on_without_repeating_a_cell(
     fedrec: Any, paper: Any, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paper(small_table())
-    execute, wanted = running.execute, []
+    execute = running.execute
+    wanted: list[str] = []
 
     def stopped(settings: RunSettings, out: Path | None = None, *rest: Any) -> Any:
         if len(wanted) == 3:

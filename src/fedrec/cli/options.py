@@ -107,7 +107,8 @@ def _option(name: str, changed: Mapping[str, Any]) -> tuple[click.Parameter, Any
     said = replace(spelling(name), **changed)
     kind = plain_type(RunSettings.model_fields[name].annotation)
     default = None if said.shown or kind == list[str] else said.default
-    info = typer.Option(default, said.flags, help=said.help, metavar=said.metavar, show_default=said.shown or True)
+    shown: Any = said.shown or True
+    info: Any = typer.Option(default, str(said.flags), help=said.help, metavar=said.metavar, show_default=shown)
     return get_click_param(ParamMeta(name=name, default=info, annotation=kind))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,11 @@ def plan(
 
 def named(words: Sequence[str]) -> list[str]:
     """Names of methods, with ``all``, ``federated`` and ``centralised`` spelled out."""
-    groups = {"federated": federated, "centralised": centralised, "all": lambda: [*federated(), *centralised()]}
+    groups: dict[str, Callable[[], list[str]]] = {
+        "federated": federated,
+        "centralised": centralised,
+        "all": lambda: [*federated(), *centralised()],
+    }
     return [name for word in words for name in (groups[word]() if word in groups else [word])]
 
 

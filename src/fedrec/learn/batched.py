@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -119,7 +120,7 @@ def _returned(tensor: Tensor) -> Float32:
     return tensor.cpu().numpy()
 
 
-def _host(array: object) -> NDArray:
+def _host(array: object) -> NDArray[Any]:
     return array.cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
 
 

@@ -81,8 +81,7 @@ def test_numba_alone_would_not_notice(package: Path) -> None:
 
 
 def test_only_our_kernels_are_cached_in_our_way() -> None:
-    from numba.core import config
-
+    config = compiled.config
     before = config.CACHE_LOCATOR_CLASSES
 
     @compiled.njit(cache=True)

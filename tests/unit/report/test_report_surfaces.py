@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,12 +147,14 @@ def test_dot_plot_orders_methods_and_draws_the_lines(found: Comparison) -> None:
 
 
 def test_curves_only_where_there_are_rounds(found: Comparison) -> None:
-    axes = curve_plot(found).axes[0]
+    figure = curve_plot(found)
+    assert figure is not None
+    axes = figure.axes[0]
     assert {text.get_text() for text in axes.texts} >= {"fedavg", "fcf", "local", "ease"}
     assert curve_plot(compare_runs([made_run("ease", 0, values(0.5))])) is None
 
 
-def test_same_figure_same_bytes(found: Comparison, tmp_path) -> None:
+def test_same_figure_same_bytes(found: Comparison, tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         save_png(dot_plot(found), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

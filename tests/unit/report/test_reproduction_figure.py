@@ -26,6 +26,7 @@ def reproduction(*names: str) -> Reproduction:
 def test_names_stay_on_the_sheet(name: str) -> None:
     done = reproduction("FedMF", name)
     figure = dot_plot(done, done.panels[0])
+    assert figure is not None
     figure.draw_without_rendering()
     labels = figure.axes[0].get_yticklabels()
     assert min(label.get_window_extent().x0 for label in labels) >= 0
