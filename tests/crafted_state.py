@@ -36,7 +36,7 @@ def parts(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
 
 HOSTILE_NAMES = {
     "through a module": "fedrec.deploy.processes:os.system",
-    "through an alias": "fedrec.running:np.save",
+    "through an alias": "fedrec.experiment.recommend:np.save",
     "builtins": "builtins:exec",
     "bare builtin": "exec",
     "function": "fedrec.keyed:stream",
@@ -46,8 +46,8 @@ HOSTILE_NAMES = {
     "another method's class": "FedCaServer",
     "another method's class, as of 0.1.0": "fedrec.methods.fedca:FedCaServer",
     "class method": "fedrec.evaluation.sums:MetricSums.from_dict",
-    "method of the class itself": "fedrec.methods._shared.embedding:ItemServer.__init__",
-    "dunder": "fedrec.methods._shared.embedding:__builtins__.exec",
+    "method of the class itself": "fedrec.methods.embedding:ItemServer.__init__",
+    "dunder": "fedrec.methods.embedding:__builtins__.exec",
     "dunder of the class itself": "ItemServer.__class__",
     "module outside": "subprocess:Popen",
     "module outside with a known class": "elsewhere:ItemServer",

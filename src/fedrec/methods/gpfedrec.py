@@ -20,7 +20,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, per_client, per_user, shared
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.learn.train import Trained
+from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 from fedrec.methods._shared.personal import (
     Networks,

@@ -22,7 +22,7 @@ from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Float32, Rows, per_client, shared
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64, offsets
-from fedrec.learn.train import Trained
+from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import kmeans, sketch
 from fedrec.maths.graphs import smoothed
 from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors

@@ -16,7 +16,7 @@ from pydantic import Field
 from fedrec.core.block import Block, World
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.learn.train import Trained
+from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import UserVectors
 from fedrec.methods._shared.personal import (
     Networks,

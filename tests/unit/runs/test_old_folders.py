@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import fedrec
-from fedrec import running
 from fedrec.core.kinds import state_name
 from fedrec.core.old_names import OLD_NAMES
 from fedrec.core.population import population
@@ -24,6 +23,7 @@ from fedrec.core.state import flatten, unflatten
 from fedrec.data.filters import keep_users
 from fedrec.data.load import load
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.experiment.run import resume
 from fedrec.methods.registry import find, names
 from fedrec.runs import sealed
 from fedrec.runs.folder import RunFolder
@@ -58,7 +58,7 @@ def test_a_finished_run_recommends_and_is_reported_with_one_warning(
 
 def test_an_unfinished_run_goes_on_and_ends_with_checksums(old: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = RunFolder.open(old / "unfinished").records()
-    running.resume(old / "unfinished")
+    resume(old / "unfinished")
     folder = RunFolder.open(old / "unfinished")
     assert folder.finished
     assert (old / "unfinished" / "manifest.json").is_file()

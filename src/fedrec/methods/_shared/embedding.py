@@ -24,7 +24,8 @@ from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.learn.train import Trained, train_block
+from fedrec.learn.train import train_block
+from fedrec.learn.trained import Trained
 
 
 class EmbeddingSettings(TrainingSettings):

@@ -22,7 +22,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Limit, Rows, per_client
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64, consecutive
-from fedrec.learn.train import Trained
+from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import EmbeddingMethod, EmbeddingSettings, ItemUpload, fresh_items
 
 S = TypeVar("S")

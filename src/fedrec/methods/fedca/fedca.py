@@ -29,7 +29,7 @@ from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
-from fedrec.learn.train import Trained
+from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 from fedrec.methods._shared.personal import (
     Networks,

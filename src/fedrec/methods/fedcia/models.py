@@ -19,7 +19,8 @@ from fedrec.core.messages import Array, Float32, gather, per_client, per_user
 from fedrec.core.method import Keys
 from fedrec.data.ragged import segments
 from fedrec.learn.samples import draw
-from fedrec.learn.train import Trained, train_block
+from fedrec.learn.train import train_block
+from fedrec.learn.trained import Trained
 
 KINDS = ("mf", "mlp", "lightgcn")
 PAPER_LR = {"mf": 0.1, "lightgcn": 0.1, "mlp": 0.001}

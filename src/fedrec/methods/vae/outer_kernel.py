@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
