@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -124,7 +124,7 @@ def _returned(tensor: Tensor) -> Float32:
     return tensor.cpu().numpy()
 
 
-def _host(array: object) -> NDArray:
+def _host(array: object) -> NDArray[Any]:
     return array.cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
 
 
