@@ -20,7 +20,7 @@ LAYERS = [
     {"methods"},
     {"recipes", "runs", "simulate", "deploy", "report"},
     {"running", "recommending", "jobs"},
-    {"cells"},
+    {"cells", "laws"},
     {"comparing", "reproducing", "analysing", "analysing_filters", "analysing_leak", "analysing_models"},
     {"cli"},
 ]

@@ -107,6 +107,7 @@ class FedCa(EmbeddingMethod[Any, Any, Any, Any]):
     Private: ClassVar[type[Any]] = FedCaPrivate
     Upload: ClassVar[type[Any]] = FedCaUpload
     Download: ClassVar[type[Any]] = FedCaDownload
+    also_sent = ("tables", "networks")
     enough: ClassVar[dict[str, Any]] = {"alpha": 0.1, "beta": 0.1, "rho": 0.0, "r": 1.0}
     card = Card(
         title="FedCA: personal mixtures of item tables by model similarity and data complementarity",

@@ -65,6 +65,16 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
+def registered() -> dict[str, Kind]:
+    """Methods that were registered in this process, beside those built in."""
+    return dict(_registered)
+
+
+def forget(name: str) -> None:
+    """Undo :func:`register`; a method that is built in under this name is known again."""
+    _registered.pop(name, None)
+
+
 def names() -> list[str]:
     """All known names: built in, from installed packages, registered in this process."""
     installed = [point.name for point in entry_points(group=ENTRY_POINT_GROUP)]
