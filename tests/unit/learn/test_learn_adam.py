@@ -60,15 +60,15 @@ def test_steps_of_tensors_and_of_arrays_are_those_of_torchs_adam() -> None:
     start = rng.normal(size=(3, 4)).astype(np.float32)
     wanted = torch.nn.Parameter(torch.from_numpy(start.copy()))
     optimiser = torch.optim.Adam([wanted], lr=0.02)
-    tensors = [torch.from_numpy(start.copy()), torch.zeros(3, 4), torch.zeros(3, 4)]
+    value, mean, square = torch.from_numpy(start.copy()), torch.zeros(3, 4), torch.zeros(3, 4)
     arrays = (start, np.zeros_like(start), np.zeros_like(start))
     for step in range(1, 6):
         gradient = rng.normal(size=(3, 4)).astype(np.float32)
         wanted.grad = torch.from_numpy(gradient)
         optimiser.step()
-        descend(*tensors, torch.from_numpy(gradient), 0.02, step)
+        descend(value, mean, square, torch.from_numpy(gradient), 0.02, step)
         arrays = descended(*arrays, gradient, 0.02, step)
-    np.testing.assert_allclose(tensors[0].numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(value.numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(arrays[0], wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
     assert all(array.dtype == np.float32 for array in arrays)
 

@@ -89,7 +89,7 @@ def top_one(prototype: Tensor, table: Tensor, chosen: Objective) -> Tensor:
     """
     lengths = table.norm(dim=2).clamp(min=chosen.norm_floor)
     reach = prototype.norm(dim=2).clamp(min=chosen.norm_floor)
-    cosines = (table @ prototype.mT)[:, :, 0] / (lengths * reach)
+    cosines: Tensor = (table @ prototype.mT)[:, :, 0] / (lengths * reach)
     if chosen.consistency == "ranking":
         return (chosen.length_scale * cosines).log_softmax(1)
     return (cosines / cosines.sum(1, keepdim=True)).clamp(min=1e-12).log()  # as printed, cut off at zero

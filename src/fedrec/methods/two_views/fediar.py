@@ -45,7 +45,8 @@ def cross_entropy(x: Tensor, y: Tensor) -> Tensor:
     import torch
 
     values, vectors = torch.linalg.eigh(y)
-    return (-x @ (vectors * values.log()) @ vectors.mT + y).trace()
+    logarithm: Tensor = (vectors * values.log()) @ vectors.mT
+    return torch.trace(-x @ logarithm + y)
 
 
 def dimension_view(z: Tensor, gamma: float) -> Tensor:
@@ -200,7 +201,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
 
     def rate(self, n_items: int) -> float:
         """Eta of Eq. 17. Divided by n, both gradients are means over the items, and a rate above n overshoots."""
-        return self.settings.server_lr or min(self.settings.lr_items, float(n_items))
+        return float(self.settings.server_lr or min(self.settings.lr_items, n_items))
 
     def exploration(self, server: IarServer, keys: Keys) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
         """``mu_d grad L_d + mu_n grad L_n`` ``[n_items, d]`` (Eq. 17) and the mixture's new state."""
@@ -238,6 +239,6 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         return result if items is None else np.take_along_axis(result, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
-        dim = self.settings.dim
+        dim = int(self.settings.dim)
         made = sum(int(np.prod(shape)) for shape in self.backbone(False).shapes(dim).values())
         return 32 * world.n_items + 16 * made + 256 * dim * min(world.n_items, 1024)

@@ -55,8 +55,9 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         chosen = self.settings
         slower = chosen.decay ** (max(number, 1) - 1)
         rates = {name: getattr(chosen, name) * slower for name in ("lr", "lr_items", "lr_transfer")}
-        named: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
-        return Objective(**{**named, "lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)})
+        given: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
+        given |= {"lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)}
+        return Objective(**given)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         chosen = self.settings
@@ -115,7 +116,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
-        dim = self.settings.dim
+        dim = int(self.settings.dim)
         table = 4 * world.n_items * dim
         made = 0
         if self.settings.transfer == "ace":

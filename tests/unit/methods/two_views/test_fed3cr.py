@@ -163,6 +163,7 @@ def test_the_mechanism_plugs_into_other_methods(base: str) -> None:
     world, keys = World("w", M, block.n_users, block.n_clients), Keys(1, 0)
     server, private = method.start_server(world, keys), method.start_clients(world, block, keys)
     update = method.local_update(private, method.download(server, block.clients), block, Keys(1, 1))
+    assert isinstance(update.local, LocalViews)
     assert np.isfinite(method.score(update.private, update.local, block)).all()
     assert (np.abs(update.private.bias).max() > 0) == (base in ("pfedrec", "fedrap"))
     assert ("weight_0" in update.upload.networks) == (base == "fedncf")

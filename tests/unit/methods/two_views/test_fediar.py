@@ -39,8 +39,8 @@ def test_eq_18_to_21_by_hand_and_the_gated_backbone_is_their_twin() -> None:
     score = theta @ (share * local + (1 - share) * common) + 0.5  # Eq. 18
     bias, label = np.array(0.5, np.float32), np.array([1.0], np.float32)
     layers = {n: torch.from_numpy(a) for n, a in psi.items()}
-    rows = [torch.from_numpy(a) for a in (u, theta, bias, local[None], common[None])]
-    plain = client_loss(*rows, layers, torch.from_numpy(label))
+    one, two, three, four, five = (torch.from_numpy(a) for a in (u, theta, bias, local[None], common[None]))
+    plain = client_loss(one, two, three, four, five, layers, torch.from_numpy(label))
     assert float(plain) == pytest.approx(np.log1p(np.exp(-score)), rel=1e-5)  # Eq. 20
     table = np.concatenate([local, common])[None, None]
     stacked = {n: a[None] for n, a in psi.items()} | {"bias": bias[None]}
