@@ -94,7 +94,7 @@ def test_only_kernels_import_numba():
 
 
 METHODS = SOURCE / "methods"
-PAPERS = ["fedca/fedca.py", "fedcia/fedcia.py", "vae/feddae.py"]
+PAPERS = ["fedca/fedca.py", "fedcia/fedcia.py", "two_views/fed3cr.py", "two_views/fediar.py", "vae/feddae.py"]
 """Files that show a paper's objective and server step."""
 
 
@@ -105,7 +105,7 @@ def other_rooms(path: Path, home: str) -> set[str]:
     return {name for name in named if name.startswith("fedrec.methods") and not name.startswith(allowed)}
 
 
-@pytest.mark.parametrize("home", ["_shared", "fedca", "fedcia", "references", "vae"])
+@pytest.mark.parametrize("home", ["_shared", "fedca", "fedcia", "references", "two_views", "vae"])
 def test_an_engine_lives_with_its_papers(home: str) -> None:
     """A family's folder takes nothing from another method's."""
     files = sorted((METHODS / home).glob("*.py"))
