@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-all lint format types bench docs clean
+.PHONY: help install demo test test-fast test-all laws lint format types bench docs clean
 
 help: ## say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test-fast: $(STAMP) ## the tests that take seconds
 
 test-all: $(STAMP) ## also the long ones: every method over Flower
 	FEDREC_ALL_METHODS=1 $(BIN)/python -m pytest tests
+
+laws: $(STAMP) ## every law for one method: make laws METHOD=fedavg
+	FEDREC_LAWS_METHOD="$(METHOD)" $(BIN)/python -m pytest tests/laws
 
 lint: $(STAMP) ## check style
 	$(BIN)/ruff check src tests benchmarks

@@ -1,11 +1,19 @@
-"""Settings of every test: a machine under load must not fail one, so properties have no deadline.
+"""What every test may use: the command line in process, and settings of all tests.
 
+A machine under load must not fail a test, so properties have no deadline.
 A shell that starts tests in the background has them ignore SIGINT, and the programs that they start would ignore it
 too: tests that interrupt a program need the usual handling, however they were started.
 """
 
-import signal
+from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fedrec", deadline=None)
@@ -13,3 +21,33 @@ settings.load_profile("fedrec")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@dataclass
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def fedrec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Done]:
+    """``fedrec("run", "popularity")`` in an empty folder; gives exit status, output and errors as a shell sees them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def call(*arguments: object) -> Done:
+        from fedrec.cli.main import main
+
+        monkeypatch.setattr(sys, "argv", ["fedrec", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return Done(status, captured.out, captured.err)
+
+    return call

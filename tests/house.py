@@ -22,6 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
             {"runs"},
             {"simulate", "deploy", "report"},
             {"experiment"},
+            {"laws"},
             {"serve"},
             {"cli"},
         ),

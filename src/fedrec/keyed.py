@@ -3,7 +3,7 @@
 So a result cannot depend on the size of a block, the order of clients, the number of threads or the
 runtime. The generator is SplitMix64 used as a counter: value ``i`` of stream ``key`` is
 ``mix(key + (i + 1) * GOLDEN)``. The same few operations exist three times, tested to be equal:
-here for numpy, in ``learn/random_kernel.py`` for numba, in ``learn/random_torch.py`` for torch.
+here for numpy, in ``learn/kernel/random.py`` for numba, in ``learn/torch/random.py`` for torch.
 """
 
 from __future__ import annotations

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 PIECES_PER_THREAD = 8
+VARIABLE = "FEDREC_THREADS"
 
 
 def thread_count(threads: int | None = None) -> int:
     """Threads to use: as asked, else ``FEDREC_THREADS``, else the cores this process may run on."""
     if threads is None:
-        given = os.environ.get("FEDREC_THREADS", "")
+        given = os.environ.get(VARIABLE, "")
         threads = int(given) if given.isdigit() and int(given) else None
     if threads is None:
         has_affinity = hasattr(os, "sched_getaffinity")

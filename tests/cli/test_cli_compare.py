@@ -157,7 +157,7 @@ def test_a_folder_of_something_else_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_failing_run_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedrec.methods.ease import Ease
+    from fedrec.methods.references.ease import Ease
 
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("no inverse")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from golden_figures import Figures
 
 FILE = Path(__file__).parent / "golden.json"
 Packed = dict[str, Any]
 SAME = "="
+FEW = 1000
+"""Neighbouring floats further apart than this are written out."""
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "numba")
 
 
@@ -66,21 +70,36 @@ def _pack(figures: Figures, metrics: list[list[str]]) -> Packed:
 
 
 def _beside(packed: Packed, other: Packed) -> Packed:
-    """Rounds with a mark in the place of every entry that the other has too, and all states."""
-    rounds = [
-        [SAME if mine == theirs else mine for mine, theirs in zip(*pair, strict=True)]
-        for pair in zip(packed["rounds"], other["rounds"], strict=True)
-    ]
+    """Rounds as what differs from the other runtime: metrics summed in another order differ in last bits."""
+    rounds = [[_step(*both) for both in zip(*pair, strict=True)] for pair in _pairs(packed, other)]
     return {**packed, "rounds": rounds}
 
 
 def _filled(packed: Packed, other: Packed) -> Packed:
     """What :func:`_beside` was given."""
-    rounds = [
-        [theirs if mine == SAME else mine for mine, theirs in zip(*pair, strict=True)]
-        for pair in zip(packed["rounds"], other["rounds"], strict=True)
-    ]
+    rounds = [[_walk(*both) for both in zip(*pair, strict=True)] for pair in _pairs(packed, other)]
     return {**packed, "rounds": rounds}
+
+
+def _pairs(packed: Packed, other: Packed) -> Iterator[tuple[list[Any], list[Any]]]:
+    return zip(packed["rounds"], other["rounds"], strict=True)
+
+
+def _step(mine: Any, theirs: Any) -> Any:
+    if mine == theirs:
+        return SAME
+    if isinstance(mine, list) and isinstance(theirs, list) and mine[0] == theirs[0]:
+        steps = np.array(mine[1:], np.float64).view(np.int64) - np.array(theirs[1:], np.float64).view(np.int64)
+        if np.abs(steps).max() < FEW:
+            return {"last_bits": steps.tolist()}
+    return mine
+
+
+def _walk(mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, dict):
+        moved = np.array(theirs[1:], np.float64).view(np.int64) + np.array(mine["last_bits"], np.int64)
+        return [theirs[0], *moved.view(np.float64).tolist()]
+    return theirs if mine == SAME else mine
 
 
 def _open(packed: Packed, metrics: list[list[str]]) -> Figures:

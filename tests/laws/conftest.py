@@ -1,39 +1,22 @@
-"""Worlds for the laws, and the methods and participation patterns that every law is tried with."""
+"""The methods that every law is tried with: all federated ones, or those of ``FEDREC_LAWS_METHOD`` (``make laws``)."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Any
+import os
 
-import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # the laws share small_runs.py
-
-from small_runs import PATTERNS
-
-from fedrec.data.load import load
-from fedrec.methods.registry import federated
+from fedrec.methods.registry import federated, find
 
 
-@pytest.fixture(scope="session")
-def demo() -> Any:
-    return load("demo")
-
-
-@pytest.fixture(scope="session")
-def tiny(demo: Any) -> Any:
-    """Thirty users of the demo world."""
-    from fedrec.data.filters import keep_users
-
-    stay = np.zeros(demo.n_users, bool)
-    stay[:30] = True
-    return keep_users(demo, stay)
-
-
-def pytest_generate_tests(metafunc: Any) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "method" in metafunc.fixturenames:
-        metafunc.parametrize("method", federated())
-    if "pattern" in metafunc.fixturenames:
-        metafunc.parametrize("pattern", list(PATTERNS))
+        metafunc.parametrize("method", chosen())
+
+
+def chosen() -> list[str]:
+    """Names with commas between them; an unknown one ends the tests with the nearest known one."""
+    given = [name.strip() for name in os.environ.get("FEDREC_LAWS_METHOD", "").split(",") if name.strip()]
+    for name in given:
+        find(name)
+    return given or federated()

@@ -23,7 +23,7 @@ class Backbone(ABC):
     per_user: ClassVar[frozenset[str]] = frozenset()
     """Network parameters that are stacked over users (others: shared, or stacked over clients)."""
     sequential: ClassVar[bool] = False
-    """Whether a user's vector is read off the order of its items (``learn/sequential.py``), not learnt."""
+    """Whether a user's vector is read off the order of its items (``learn/torch/sequential.py``), not learnt."""
 
     def start(self, keys: U64, dim: int) -> dict[str, Array]:
         """Fresh network parameters, one per key: ``[len(keys), ...]`` each."""

@@ -87,6 +87,8 @@ class Method(ABC, Generic[S, P, U, D]):
     """Whether anything is learnt from other clients; the control `local` learns nothing from them."""
     small: ClassVar[dict[str, Any]] = {}
     """Settings for a quick run of the laws, where the usual small ones do not fit."""
+    also_sent: ClassVar[tuple[str, ...]] = ()
+    """Private fields that hold a copy of what the client has sent (law 6 finds every other one in an upload)."""
     enough: ClassVar[dict[str, Any]] = {}
     """Settings with which the method finds the planted answer (law 8)."""
     enough_rounds: ClassVar[int] = 20

@@ -42,7 +42,7 @@ def prepare(settings: RunSettings) -> Prepared:
     """Load and split the data, build the method and its runtime."""
     began = time.perf_counter()
     protocol = find_protocol(settings.protocol)
-    kind = find_method(settings.method)
+    kind = find_method(settings.method, settings.settings)
     data = load(
         settings.data,
         settings.data_dir,

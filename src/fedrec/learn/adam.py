@@ -1,4 +1,8 @@
-"""Adam's schedule of a whole local training, and a closed form for steps without a gradient.
+"""Adam: its constants, its step for tensors and for arrays, its schedule over a local training, and a closed form for
+steps without a gradient.
+
+Every other Adam takes its constants from here: torch's fused kernel and the rows of a mini-batch
+(:mod:`fedrec.learn.torch.optimisers`), and the compiled kernels (:mod:`fedrec.learn.kernel.vectors`).
 
 Dense Adam moves a row at every step after its first gradient, also at steps where the row is in no
 mini-batch. With ``m`` and ``s = sqrt(v)`` taken right after step ``t``, the steps ``t + 1 .. t2``
@@ -17,15 +21,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BETA_1 = 0.9
 BETA_2 = 0.999
 EPS = 1e-8
 
 Float64 = NDArray[np.float64]
+Float32 = NDArray[np.float32]
+
+
+def descend(value: Tensor, mean: Tensor, square: Tensor, gradient: Tensor, rate: float, step: int) -> None:
+    """Step ``step`` (1, 2, ...) of tensors, in place, as ``torch.optim.Adam`` does it."""
+    mean.mul_(BETA_1).add_(gradient, alpha=1 - BETA_1)
+    square.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
+    root = (square / (1 - BETA_2**step)).sqrt_().add_(EPS)
+    value.addcdiv_(mean, root, value=-rate / (1 - BETA_1**step))
+
+
+def descended(
+    value: Float32, mean: Float32, square: Float32, gradient: Float32, rate: float, step: int
+) -> tuple[Float32, Float32, Float32]:
+    """The same for arrays, which stay as they are: new value and moments (a server's step)."""
+    mean = np.float32(BETA_1) * mean + np.float32(1 - BETA_1) * gradient
+    square = np.float32(BETA_2) * square + np.float32(1 - BETA_2) * gradient * gradient
+    root = np.sqrt(square / np.float32(1 - BETA_2**step)) + np.float32(EPS)
+    return value - np.float32(rate / (1 - BETA_1**step)) * mean / root, mean, square
 
 
 @dataclass(frozen=True)

@@ -54,11 +54,11 @@ def draw(
     _check(block)
     pairs = objective == "bpr"
     if device != "cpu":
-        from fedrec.learn.samples_torch import draw_torch
+        from fedrec.learn.torch.samples import draw_torch
 
         return draw_torch(block, negatives, keys, pairs, device)
     if engine != "numpy" and has_numba():
-        from fedrec.learn.samples_kernel import draw_kernel
+        from fedrec.learn.kernel.samples import draw_kernel
 
         return draw_kernel(block, negatives, keys, pairs, threads)
     return draw_numpy(block, negatives, keys, pairs)

@@ -38,13 +38,13 @@ def train_block(
     rate_users = settings.lr if lr_users is None else lr_users
     rate_items = settings.lr if lr_items is None else lr_items
     if engine_of(settings.engine, backbone, device) == "kernel":
-        from fedrec.learn.fused import train_fused
+        from fedrec.learn.kernel.fused import train_fused
 
         return train_fused(
             block, samples.on_host(), users, table, settings, keys, backbone, networks or {},
             proximal, rate_users, rate_items, threads,
         )  # fmt: skip
-    from fedrec.learn.batched import train_batched
+    from fedrec.learn.torch.batched import train_batched
 
     return train_batched(
         block, samples, users, table, settings, keys, backbone, networks or {},

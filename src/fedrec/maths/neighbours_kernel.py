@@ -6,7 +6,6 @@ differences from a table that all share, zero where there is none.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.compiled import njit
+from fedrec.threads import thread_count
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -101,8 +101,8 @@ def mix_rows(first, last, ids, values, n_items, others, weights, out_ids, out_va
 
 
 def in_pieces(kernel: Callable[..., Any], count: int, *arguments: Any) -> None:
-    """Call ``kernel(first, last, *arguments)`` over pieces of ``count`` clients, on all cores."""
-    threads = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    """Call ``kernel(first, last, *arguments)`` over pieces of ``count`` clients, on several threads."""
+    threads = thread_count()
     step = max(1, -(-count // (threads * 8)))
     with ThreadPoolExecutor(threads) as pool:
         for done in [

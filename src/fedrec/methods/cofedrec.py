@@ -27,7 +27,7 @@ from fedrec.core.messages import Array, Float32, Rows, concatenate, per_client, 
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemServer,

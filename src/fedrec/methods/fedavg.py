@@ -16,7 +16,14 @@ from fedrec.core.messages import Limit, per_client
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
-from fedrec.methods.embedding import EmbeddingMethod, ItemDownload, ItemServer, ItemUpload, UserVectors, fold_mean
+from fedrec.methods._shared.embedding import (
+    EmbeddingMethod,
+    ItemDownload,
+    ItemServer,
+    ItemUpload,
+    UserVectors,
+    fold_mean,
+)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32
-from fedrec.learn.graphs import train_graphs
-from fedrec.methods.embedding import (
+from fedrec.learn.torch.graphs import train_graphs
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

@@ -18,7 +18,8 @@ from pydantic import Field
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods.embedding import (
+from fedrec.learn.adam import descended
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,
@@ -103,15 +104,6 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
         rate = self.settings.server_lr
         if self.settings.server_optimizer == "sgd":
             return replace(server, items=server.items + rate * downhill, step=server.step + 1)
-        step = server.step + 1
-        mean = 0.9 * server.mean + 0.1 * downhill
-        square = 0.999 * server.square + 0.001 * downhill**2
-        root = np.sqrt(square / (1 - 0.999**step)) + 1e-8
-        items = server.items + rate * (mean / (1 - 0.9**step)) / root
-        return replace(
-            server,
-            items=items.astype(np.float32),
-            mean=mean.astype(np.float32),
-            square=square.astype(np.float32),
-            step=step,
-        )
+        step = server.step + 1  # moments are those of the negative gradient, hence the negative rate
+        items, mean, square = descended(server.items, server.mean, server.square, downhill, -rate, step)
+        return replace(server, items=items, mean=mean, square=square, step=step)

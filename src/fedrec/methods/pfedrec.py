@@ -27,7 +27,7 @@ from fedrec.data.ragged import Int32
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
 from fedrec.learn.trained import Trained
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,
@@ -166,7 +166,7 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
             tuned = self.tuned(private, model.items, block)
             users, changes = tuned.users, tuned.rows
         elif self.backbone.sequential:
-            from fedrec.learn.sequential import represented
+            from fedrec.learn.torch.sequential import represented
 
             users = represented(block, model.items, self.backbone, private.networks, self.device)
         held = ItemTable(model.items, changes)
@@ -176,7 +176,7 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
         """Post-tuning: the item step alone, on samples that are the client's own and the same every time."""
         chosen, still, rate = self.settings, self.still().settings, self.item_rate(block)
         if self.backbone.sequential:
-            from fedrec.learn.sequential import train_sequences
+            from fedrec.learn.torch.sequential import train_sequences
 
             draws = keyed.mix(private.streams[block.client_of_user] + block.user_keys)
             return train_sequences(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedrec.compiled import njit
-from fedrec.learn.random_kernel import word
+from fedrec.learn.kernel.random import word
 
 _ONE, _SHIFT = np.uint64(1), np.uint64(11)
 

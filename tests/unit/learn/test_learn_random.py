@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from numba import njit
 
 from fedrec import keyed
-from fedrec.learn import random_kernel, random_torch, shuffle
+from fedrec.learn import shuffle
+from fedrec.learn.kernel import random as random_kernel
+from fedrec.learn.torch import random as random_torch
 
 KEYS = keyed.keys_of(range(50))
 

@@ -14,7 +14,7 @@ from fedrec import keyed
 from fedrec.data.ragged import Ragged
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw, draw_numpy
-from fedrec.learn.samples_torch import draw_torch
+from fedrec.learn.torch.samples import draw_torch
 
 
 def items_of(samples, rows, client_of_user):

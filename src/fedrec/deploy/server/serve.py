@@ -57,7 +57,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     exchange.expected = lambda hello: (place := roster.find(hello.name)) is not None and place.hosts(hello)
     exchange.hellos = {i: hello for i, hello in exchange.hellos.items() if exchange.expected(hello)}
 
-    kind = find_method(settings.method)
+    kind = find_method(settings.method, settings.settings)
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)

@@ -33,7 +33,7 @@ class ItemMaps:
 
 def encoder_run(run: Path) -> Prepared:
     """A finished run of FedDAE."""
-    from fedrec.methods.feddae import FedDae
+    from fedrec.methods.vae.feddae import FedDae
 
     prepared = opened(run).prepared
     if not isinstance(prepared.method, FedDae):

@@ -29,7 +29,8 @@ class Views:
 
 def two_views(run: Path, client: str | None = None, depth: int = 50, p: float = 0.99) -> Views:
     """Agreement of the consensus and the private view for all users, their correlation on one client."""
-    from fedrec.methods.consensus import TwoViews
+    from fedrec.methods.two_views.reading import Reader
+    from fedrec.methods.two_views.views import TwoViews
 
     prepared = opened(run).prepared
     method: Any = prepared.method
@@ -44,12 +45,12 @@ def two_views(run: Path, client: str | None = None, depth: int = 50, p: float = 
     overlaps = []
     for first in range(0, len(ids), CHUNK):
         private, download, block = prepared.runtime.at_home(np.arange(first, min(first + CHUNK, len(ids))))
-        overlaps.append(method.overlap(private, download, block, depth, p))
+        overlaps.append(Reader.of(method, private, method.model(download), block).overlap(depth, p))
     private, download, block = prepared.runtime.at_home(np.array([shown]))
     return Views(
         str(run),
         [str(name) for name in prepared.task.data.user_ids[prepared.people.users]],
         np.concatenate(overlaps),
         ids[shown],
-        method.correlation(private, download, block, 0),
+        Reader.of(method, private, method.model(download), block).correlation(0),
     )

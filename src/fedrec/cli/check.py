@@ -1,0 +1,73 @@
+"""``fedrec check``: the laws, tried on the methods of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from fedrec.laws.checking import Law, Outcome
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="Python file that defines and registers methods.")],
+    laws: Annotated[
+        str | None, typer.Option("--laws", help="Only these laws.", metavar="N,N,...", show_default="all")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Try every law on the methods of a file: blocks, nodes, threads, order, absence, messages, resuming, learning.
+
+    The file is imported, that is: its code is run. Exit status 1 where a law is broken.
+    """
+    from fedrec.laws.checking import check as outcomes_of
+    from fedrec.laws.from_file import methods_in
+
+    chosen = chosen_laws(laws)
+    broken = False
+    for method in methods_in(file):
+        found = []
+        for outcome in outcomes_of(method, chosen):
+            found.append(outcome)
+            if not quiet:
+                word = "held" if outcome.held else "BROKEN"
+                typer.echo(f"{method}: law {outcome.law.number} {word} ({outcome.seconds:.1f} s)", err=True)
+        print_outcomes(method, found)
+        broken |= not all(outcome.held for outcome in found)
+    if broken:
+        raise typer.Exit(1)
+
+
+def chosen_laws(text: str | None) -> tuple[Law, ...]:
+    """``"1,7"`` as laws; all of them where nothing is said."""
+    from fedrec.laws.checking import LAWS
+
+    if text is None:
+        return LAWS
+    known = {str(law.number): law for law in LAWS}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    wrong = [word for word in words if word not in known]
+    if wrong or not words:
+        raise BadInput(f"--laws {text!r}: a method has the laws {', '.join(known)}; give some of them, e.g. 1,7")
+    return tuple(law for number, law in known.items() if number in words)
+
+
+def print_outcomes(method: str, found: list[Outcome]) -> None:
+    """A table: law, held or broken, what failed."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fedrec.report.terminal import print_table
+
+    table = Table(title=f"{method} under the laws", title_justify="left")
+    for column in ("law", "", "held", "what failed"):
+        table.add_column(column)
+    for outcome in found:
+        held = Text("yes") if outcome.held else Text("no", style="bold red")
+        table.add_row(str(outcome.law.number), outcome.law.title, held, "\n".join(outcome.problems))
+    print_table(Console(highlight=False), table)

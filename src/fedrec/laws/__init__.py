@@ -1,0 +1,1 @@
+"""The laws that every federated method obeys, as plain functions: the tests run them, and so does ``fedrec check``."""

@@ -1,0 +1,98 @@
+"""Laws 1 and 4: how clients are grouped, and in which order they stand, changes nothing."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.method import Keys
+from fedrec.core.state import flatten
+from fedrec.laws.broken import Comparison
+from fedrec.laws.small_runs import SEED, Mixed, plan, reordered, run, simulator, world
+
+ROUNDS = 3
+
+
+def same_in_any_blocks(method: str) -> None:
+    """Law 1: a block of C clients gives what C blocks of one give, and what blocks of seven give."""
+    law = Comparison("1", method)
+    together = simulator(method, world("tiny"), block_clients=1000)
+    whole = run(together, plan(ROUNDS, Mixed()))
+    for clients in (1, 7):
+        apart = simulator(method, world("tiny"), block_clients=clients)
+        law.metrics(whole, run(apart, plan(ROUNDS, Mixed())), f"in blocks of {clients}")
+        law.states(together.snapshot(), apart.snapshot(), f"in blocks of {clients}")
+
+
+def nothing_at_a_distance(method: str) -> None:
+    """Law 1: local work writes neither what it received nor the server's state."""
+    law = Comparison("1", method)
+    sim = simulator(method, world("tiny"))
+    run(sim, plan(1))
+    block = sim.people.block
+    before = copy.deepcopy(sim.server)
+    download = sim.method.download(sim.server, block.clients)
+    received = copy.deepcopy(download)
+    sim.method.local_update(copy.deepcopy(sim.private), download, block, Keys(SEED, 2))
+    law.states(received, download, "after local work, which wrote into its download", step=0)
+    law.states(before, sim.server, "after local work, which wrote into the server's state", step=0)
+
+
+def nothing_on_the_method(method: str) -> None:
+    """Law 1: a method holds settings only; what a round adds to it would be lost on another machine."""
+    law = Comparison("1", method)
+    sim = simulator(method, world("tiny"))
+    before = dict(vars(sim.method))
+    saved = {name: _frozen(value) for name, value in before.items()}
+    run(sim, plan(2))
+    for name, value in vars(sim.method).items():
+        if isinstance(getattr(type(sim.method), name, None), cached_property):
+            continue  # worked out from the settings
+        if name not in before:
+            raise law.broken(f"a round put {name!r} on the method, which holds settings only")
+        if value is not before[name] or _frozen(value) != saved[name]:
+            raise law.broken(f"a round changed {name!r} of the method, which holds settings only")
+
+
+def _frozen(value: Any) -> str:
+    """The content of plain values and arrays; of other objects their kind."""
+    if isinstance(value, type):
+        return value.__qualname__
+    try:
+        arrays, structure = flatten(value)
+    except TypeError:
+        return type(value).__qualname__
+    digests = {name: hashlib.blake2b(content.tobytes()).hexdigest() for name, content in arrays.items()}
+    return f"{structure} {digests}"
+
+
+def same_in_any_order(method: str) -> None:
+    """Law 4: reordering clients reorders results and changes nothing else."""
+    law = Comparison("4", method)
+    tiny = world("tiny")
+    order = np.random.default_rng(0).permutation(tiny.n_users)
+    straight = run(simulator(method, tiny), plan(ROUNDS, Mixed()))
+    shuffled = run(simulator(method, reordered(tiny, order)), plan(ROUNDS, Mixed()))
+    law.metrics(straight, shuffled, "with clients in another order")
+    if straight.best_round != shuffled.best_round:
+        raise law.broken(f"round {straight.best_round} is selected, and {shuffled.best_round} in another order")
+    for name, values in (straight.best_per_user or {}).items():
+        theirs = (shuffled.best_per_user or {})[name]
+        law.arrays(values[order], theirs, f"{name} of every user", "with clients in another order", 1e-9)
+
+
+def same_twice(method: str) -> None:
+    """Law 3: the same seed gives the same result bit for bit, and another seed another."""
+    law = Comparison("3", method)
+    tiny = world("tiny")
+    first, again, other = (simulator(method, tiny, seed=seed) for seed in (SEED, SEED, SEED + 1))
+    for sim, seed in ((first, SEED), (again, SEED), (other, SEED + 1)):
+        run(sim, plan(1, seed=seed))
+    law.states(first.snapshot(), again.snapshot(), "when run again with the same seed", step=0)
+    left, right = flatten(first.snapshot())[0], flatten(other.snapshot())[0]
+    if all(left[n].shape == right[n].shape and (left[n] == right[n]).all() for n in left):
+        raise law.broken("another seed changes nothing")

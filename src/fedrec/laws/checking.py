@@ -1,0 +1,83 @@
+"""All laws by number, and a method checked against them one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from fedrec.laws import absence, blocks, learning, messages, nodes, resume, threads
+from fedrec.laws.broken import LawBroken
+
+Check = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law: its number in the design, what it says, and the checks that a method must pass."""
+
+    number: int
+    title: str
+    checks: tuple[Check, ...]
+
+
+LAWS = (
+    Law(
+        1,
+        "a block of clients gives what blocks of one give; nothing is written at a distance",
+        (blocks.same_in_any_blocks, blocks.nothing_at_a_distance, blocks.nothing_on_the_method),
+    ),
+    Law(2, "nodes that exchange bytes give what one process gives", (nodes.nodes_give_the_same,)),
+    Law(
+        3,
+        "the same seed gives the same result, whatever the number of threads",
+        (blocks.same_twice, threads.same_with_any_threads),
+    ),
+    Law(4, "reordering clients reorders results and changes nothing else", (blocks.same_in_any_order,)),
+    Law(
+        5,
+        "a client that does not take part keeps its private state",
+        (absence.absent_keep_their_state, absence.dropouts_keep_their_state),
+    ),
+    Law(
+        6,
+        "messages round-trip through the wire; private values stay",
+        (messages.messages_round_trip, messages.private_stays, messages.strangers_are_refused),
+    ),
+    Law(7, "a run stopped and resumed equals the run that was not stopped", (resume.resumed_equals_whole,)),
+    Law(8, "on a planted world the method finds the answer", (learning.the_answer_is_found,)),
+)
+"""Laws of a method. Laws 9 to 11 are about kernels, secure sums and protocols."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a method did under one law."""
+
+    law: Law
+    problems: tuple[str, ...]
+    """What differed, one line per check that failed."""
+    seconds: float
+
+    @property
+    def held(self) -> bool:
+        return not self.problems
+
+
+def check(method: str, laws: Iterable[Law] = LAWS) -> Iterator[Outcome]:
+    """Try a registered method under every law. Whatever a method raises is a failure of that law, not of the check."""
+    for law in laws:
+        began = time.perf_counter()
+        problems = [problem for one in law.checks if (problem := _problem(one, method)) is not None]
+        yield Outcome(law, tuple(problems), time.perf_counter() - began)
+
+
+def _problem(one: Check, method: str) -> str | None:
+    try:
+        one(method)
+    except LawBroken as broken:
+        return broken.difference
+    except Exception as problem:
+        said = " ".join(str(problem).split()).splitlines() or [""]
+        return f"stopped with {type(problem).__name__}: {said[0]}".rstrip(": ")
+    return None

@@ -1,0 +1,107 @@
+"""Law 6: wire encoding round-trips, and private values cannot be encoded."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from fedrec.core import wire
+from fedrec.core.messages import Axis, fields_of
+from fedrec.core.method import Keys
+from fedrec.core.state import flatten
+from fedrec.laws.broken import Comparison
+from fedrec.laws.small_runs import SEED, simulator, world
+
+TELLING = 3
+"""So many numbers in a row that are found again in an upload are no coincidence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchanged:
+    """One round's messages of all clients, and what stays behind."""
+
+    method: Any
+    server: Any
+    download: Any
+    update: Any
+
+
+def exchanged(method: str) -> Exchanged:
+    sim = simulator(method, world("tiny"))
+    block = sim.people.block
+    download = sim.method.download(sim.server, block.clients)
+    return Exchanged(
+        sim.method, sim.server, download, sim.method.local_update(sim.private, download, block, Keys(SEED, 1))
+    )
+
+
+def messages_round_trip(method: str) -> None:
+    """Law 6: what is encoded and decoded is the same again, of the size that is counted."""
+    law = Comparison("6", method)
+    found = exchanged(method)
+    for rows in ("dense", "rows"):
+        form = wire.Form(rows, "float64")
+        for kind, message in ((found.method.Download, found.download), (found.method.Upload, found.update.upload)):
+            data = wire.encode(message, form)
+            back = wire.decode(kind, data)
+            if rows == "rows":
+                mine, theirs = flatten(message)[0], flatten(back)[0]
+                for name in mine:
+                    what = f"{kind.__name__}{name.replace('/', '.')}"
+                    law.arrays(mine[name].astype(float), theirs[name].astype(float), what, "after the wire", 1e-6)
+            if wire.encode(back, form) != data:
+                raise law.broken(f"{kind.__name__} has other bytes when it is encoded again")
+            header = int.from_bytes(data[:8], "little")
+            extra = sum(a.nbytes for n, a in wire.message_arrays(message, form) if wire.is_bookkeeping(n))
+            size = wire.payload(message, form) + extra
+            if len(data) - 8 - header != size:
+                raise law.broken(f"{kind.__name__} takes {len(data) - 8 - header} bytes, and {size} are counted")
+
+
+def private_stays(method: str) -> None:
+    """Law 6: neither private state nor a model nor the server's state can be encoded, and none is in an upload."""
+    law = Comparison("6", method)
+    found = exchanged(method)
+    kept = {"private state": found.update.private, "the server's state": found.server}
+    kept["a client's model"] = found.method.model(found.download)
+    if found.update.local is not None:
+        kept["a client's local model"] = found.update.local
+    for what, value in kept.items():
+        try:
+            wire.encode(value)
+        except wire.WireError:
+            continue
+        raise law.broken(f"{what} ({type(value).__name__}) can be encoded; it must not be a message")
+    crossed = wire.encode(found.update.upload, wire.Form.of(found.method.settings))
+    for name, axis, content in fields_of(found.update.private):
+        if name in found.method.also_sent or axis is Axis.SHARED:
+            continue
+        for values in content.values() if isinstance(content, dict) else [content]:
+            if isinstance(values, np.ndarray) and values.dtype.kind == "f" and _shows(values, crossed):
+                raise law.broken(f"numbers of the private field {name!r} leave the client in the upload")
+
+
+def _shows(values: Any, crossed: bytes) -> bool:
+    """Whether a telling row of the numbers is in the bytes, as it is."""
+    rows = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
+    if rows.shape[1] < TELLING:
+        return False
+    for row in rows:
+        part = row[np.flatnonzero(row)[:1].sum() :][: 4 * TELLING]  # from its first number that is not zero
+        if len(set(part.tolist())) >= TELLING and part.astype(np.float32).tobytes() in crossed:
+            return True
+    return False
+
+
+def strangers_are_refused(method: str) -> None:
+    """Law 6: a message of another type, or no message at all, is refused."""
+    law = Comparison("6", method)
+    found = exchanged(method)
+    for what, data in (("a download", wire.encode(found.download)), ("nonsense", b"nonsense")):
+        try:
+            wire.decode(found.method.Upload, data)
+        except wire.WireError:
+            continue
+        raise law.broken(f"{what} is taken for an upload")

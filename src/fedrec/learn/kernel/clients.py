@@ -1,0 +1,275 @@
+"""The fused CPU kernel: all local epochs of a client in one go, for dot-product and affine scorers (numba).
+
+A client's compact rows, moments and gradients live in one thread's scratch, padded to whole vectors.
+Rows that are in no mini-batch of a step are not visited: Adam's moves at such steps are made up in one go
+when the row is next needed (:mod:`fedrec.learn.adam`), so the cost is linear in samples, not rows x steps.
+
+numba keeps the compiled kernel beside this file and looks at this file's time alone: after a change in
+``vectors.py``, ``adam.py`` or ``random.py``, touch this one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from fedrec.compiled import njit
+from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.kernel.random import epoch_key, order
+from fedrec.learn.kernel.vectors import (
+    GRADIENT,
+    LANES,
+    STRIDE,
+    adam_gap,
+    adam_step,
+    adam_step_of_one,
+    add_scaled,
+    clear,
+    dot,
+)
+
+_BLOCK, _ROW_G = np.uint64(STRIDE), np.uint64(GRADIENT)
+_B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
+_C1, _C2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
+_EPS = np.float32(EPS)
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+# rows of Schedule.stacked()
+_SIZE, _SCALE, _TAIL_A, _TAIL_B, _POWER_A, _POWER_B, _DECAY_M, _DECAY_S = range(8)
+
+
+@njit(inline="always")
+def _gap(plan, then, now):
+    """Constants of the steps ``then + 1 .. now`` without a gradient: A, eps B / A, decay of m and of s."""
+    k = now - then
+    a = plan[_TAIL_A, then] - plan[_POWER_A, k] * plan[_TAIL_A, now]
+    b = plan[_TAIL_B, then] - plan[_POWER_B, k] * plan[_TAIL_B, now]
+    return (
+        np.float32(a),
+        np.float32(EPS * b / a),
+        np.float32(plan[_DECAY_M, k]),
+        np.float32(plan[_DECAY_S, k]),
+    )
+
+
+@njit(inline="always")
+def _place(k):
+    """Where number ``k`` of a row lies in its blocks."""
+    return np.uint64((k // LANES) * STRIDE + k % LANES)
+
+
+def _signature() -> Any:
+    """One explicit signature: read-only or strided inputs must not compile another variant."""
+
+    def flat(kind: Any) -> Any:
+        return types.Array(kind, 1, "C", readonly=True)
+
+    i32, i64, f32, f64 = types.int32, types.int64, types.float32, types.float64
+    return types.void(
+        flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(types.uint8),  # clients .. label
+        flat(i64), flat(i32), flat(i64),  # rows_start, rows_ids, user_start
+        types.Array(f32, 3, "A", readonly=True), types.boolean,  # table, personal
+        types.Array(f32, 2, "A", readonly=True), f32[:, ::1],  # users
+        flat(f32), f32[::1],  # bias
+        f32[:, ::1], f64[::1],  # changes, loss
+        flat(types.uint64), i64, i64, f32, f32,  # keys, epochs, batch, rates
+        types.boolean, types.boolean, types.boolean, f32,  # adam, affine, pairs, mu
+        types.Array(f64, 2, "C", readonly=True),
+    )  # fmt: skip
+
+
+@njit(_signature(), cache=True, nogil=True, error_model="numpy")
+def train_clients(
+    clients, start, user, row, negative, label,
+    rows_start, rows_ids, user_start,
+    table, personal, users, users_out, bias, bias_out, changes, loss,
+    keys, epochs, batch, lr_users, lr_items, adam, affine, pairs, mu, plan,
+):  # fmt: skip
+    """Train the given clients; writes their users, biases, item-row changes and last epoch's loss.
+
+    ``mu`` is FedProx's weight of ``mu / 2 ||Q - Q_downloaded||^2`` over the compact rows; ``plan`` is
+    ``Schedule.stacked()`` for at least as many steps as any client makes.
+    """
+    d = users.shape[1]
+    blocks = np.uint64((d + LANES - 1) // LANES)
+    wide = blocks * _BLOCK
+    most, most_users, most_samples = 1, 1, 1
+    for c in clients:
+        own_users = user_start[c + 1] - user_start[c]
+        most = max(most, own_users + rows_start[c + 1] - rows_start[c])
+        most_users = max(most_users, own_users)
+        most_samples = max(most_samples, start[c + 1] - start[c])
+    # a client's vectors: its users first, then its item rows
+    state = np.empty(most * np.int64(wide), np.float32)
+    last = np.empty(most, np.int32)  # step of the last gradient, 0 for none so far
+    visited = np.empty(most, np.int32)  # position in this step's list belongs to this step
+    listed = np.empty(most, np.int32)
+    slopes = np.empty(most, np.float32)  # sum of the loss's slopes at a row, where one user is all there is
+    b, bm, bs, bg = (
+        np.empty(most_users, np.float32),
+        np.empty(most_users, np.float32),
+        np.empty(most_users, np.float32),
+        np.empty(most_users, np.float32),
+    )
+    permuted = np.empty(most_samples + 1, np.uint32)
+    score = np.empty(batch, np.float32)
+
+    for c in clients:
+        first, n = start[c], start[c + 1] - start[c]
+        row_0, n_rows = rows_start[c], rows_start[c + 1] - rows_start[c]
+        user_0, n_users = user_start[c], user_start[c + 1] - user_start[c]
+        at = c if personal else 0
+        lone = n_users == 1 and mu == 0
+        for i in range(n_users + n_rows):
+            o = np.uint64(i) * wide
+            for k in range(wide):
+                state[o + k] = _ZERO
+            for k in range(d):
+                if i < n_users:
+                    state[o + _place(k)] = users[user_0 + i, k]
+                else:
+                    state[o + _place(k)] = table[at, rows_ids[row_0 + i - n_users], k]
+            last[i] = visited[i] = 0
+        for u in range(n_users):
+            b[u] = bias[user_0 + u] if affine else _ZERO
+            bm[u] = bs[u] = _ZERO
+
+        step = 0
+        total_loss = 0.0
+        for epoch in range(epochs):
+            if n > 0:
+                order(n, epoch_key(keys[c], epoch), permuted)
+            for begin in range(0, n, batch):
+                step += 1
+                end = min(begin + batch, n)
+                share = _ONE / np.float32(end - begin)
+                count = 0
+                # scores at the values before this step; vectors are brought up to date as they occur
+                for j in range(begin, end):
+                    sample = first + permuted[j]
+                    u = np.int64(user[sample]) - user_0
+                    o_user = np.uint64(u) * wide
+                    if visited[u] != step:
+                        visited[u] = step
+                        listed[count] = u
+                        count += 1
+                        clear(state, o_user + _ROW_G, blocks)
+                        bg[u] = _ZERO
+                        if adam and last[u] > 0 and last[u] < step - 1:
+                            a, eps, decay_m, decay_s = _gap(plan, last[u], step - 1)
+                            adam_gap(state, o_user, blocks, lr_users * a, eps, decay_m, decay_s)
+                            b[u] -= lr_users * a * bm[u] / (bs[u] + eps)
+                            bm[u] *= decay_m
+                            bs[u] *= decay_s
+                    value = _ZERO if pairs else b[u]
+                    for side in range(2 if pairs else 1):
+                        i = n_users + (negative[sample] if side else row[sample])
+                        o = np.uint64(i) * wide
+                        if visited[i] != step:
+                            visited[i] = step
+                            listed[count] = i
+                            count += 1
+                            slopes[i] = _ZERO
+                            if not lone:
+                                clear(state, o + _ROW_G, blocks)
+                            if adam and mu == 0 and last[i] > 0 and last[i] < step - 1:
+                                a, eps, decay_m, decay_s = _gap(plan, last[i], step - 1)
+                                adam_gap(state, o, blocks, lr_items * a, eps, decay_m, decay_s)
+                        got = dot(state, o_user, o, blocks)
+                        value = value - got if side else value + got
+                    score[j - begin] = value
+
+                for j in range(begin, end):
+                    x = score[j - begin]
+                    y = _ONE if pairs else np.float32(label[first + permuted[j]])
+                    if epoch == epochs - 1:
+                        total_loss += max(x, _ZERO) - y * x + math.log1p(math.exp(-abs(x)))
+                    score[j - begin] = (_ONE / (_ONE + np.exp(-x)) - y) * share
+
+                for j in range(begin, end):
+                    sample = first + permuted[j]
+                    u = np.int64(user[sample]) - user_0
+                    o_user = np.uint64(u) * wide
+                    slope = score[j - begin]
+                    if affine and not pairs:
+                        bg[u] += slope
+                    if lone:
+                        slopes[1 + row[sample]] += slope
+                        if pairs:
+                            slopes[1 + negative[sample]] -= slope
+                        continue
+                    o = np.uint64(n_users + row[sample]) * wide
+                    add_scaled(state, o_user + _ROW_G, slope, o, blocks)
+                    add_scaled(state, o + _ROW_G, slope, o_user, blocks)
+                    if pairs:
+                        o = np.uint64(n_users + negative[sample]) * wide
+                        add_scaled(state, o_user + _ROW_G, -slope, o, blocks)
+                        add_scaled(state, o + _ROW_G, -slope, o_user, blocks)
+
+                if mu > 0:
+                    # the pull towards the download acts at every step, on every row that has ever moved
+                    for r in range(n_rows):
+                        i = n_users + r
+                        o = np.uint64(i) * wide
+                        if visited[i] == 0:
+                            continue
+                        if visited[i] != step:
+                            clear(state, o + _ROW_G, blocks)
+                            listed[count] = i
+                            count += 1
+                        for k in range(d):
+                            away = state[o + _place(k)] - table[at, rows_ids[row_0 + r], k]
+                            state[o + _ROW_G + _place(k)] += mu * away
+
+                size = np.float32(plan[_SIZE, step]) if adam else _ONE
+                scale = np.float32(plan[_SCALE, step]) if adam else _ONE
+                if lone:
+                    # rows before the user: their gradients are multiples of the user as it was
+                    for l in range(1, count):
+                        i = listed[l]
+                        o = np.uint64(i) * wide
+                        last[i] = step
+                        if adam:
+                            adam_step_of_one(state, o, np.uint64(0), slopes[i], blocks, lr_items * size, scale)
+                        else:
+                            add_scaled(state, _ROW_G, slopes[i], o, blocks)
+                            add_scaled(state, o, -lr_items * slopes[i], np.uint64(0), blocks)
+                    count = 1
+                for l in range(count):
+                    i = np.int64(listed[l])
+                    o = np.uint64(i) * wide
+                    rate = lr_users if i < n_users else lr_items
+                    last[i] = step
+                    if adam:
+                        adam_step(state, o, blocks, rate * size, scale)
+                    else:
+                        add_scaled(state, o, -rate, o + _ROW_G, blocks)
+                    if affine and i < n_users:
+                        if adam:
+                            bm[i] = _B1 * bm[i] + _C1 * bg[i]
+                            bs[i] = np.sqrt(_B2 * bs[i] * bs[i] + _C2 * bg[i] * bg[i])
+                            b[i] -= rate * size * bm[i] / (bs[i] * scale + _EPS)
+                        else:
+                            b[i] -= rate * bg[i]
+
+        for i in range(n_users + n_rows):
+            o = np.uint64(i) * wide
+            rate = lr_users if i < n_users else lr_items
+            if adam and last[i] > 0 and last[i] < step:
+                a, eps, decay_m, decay_s = _gap(plan, last[i], step)
+                adam_gap(state, o, blocks, rate * a, eps, decay_m, decay_s)
+                if i < n_users:
+                    b[i] -= rate * a * bm[i] / (bs[i] + eps)
+            for k in range(d):
+                if i < n_users:
+                    users_out[user_0 + i, k] = state[o + _place(k)]
+                else:
+                    r = row_0 + i - n_users
+                    changes[r, k] = state[o + _place(k)] - table[at, rows_ids[r], k]
+        if affine:
+            for u in range(n_users):
+                bias_out[user_0 + u] = b[u]
+        loss[c] = total_loss / n if n > 0 else 0.0

@@ -1,0 +1,65 @@
+"""Calling the fused kernel: arrays of the right kind in, a :class:`Trained` out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrec.backbones.base import Backbone
+from fedrec.core.block import Block
+from fedrec.core.messages import Array, Float32, Rows
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
+from fedrec.learn.adam import schedule
+from fedrec.learn.kernel.clients import train_clients
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.trained import LocalSettings, Trained
+from fedrec.threads import over_pieces
+
+
+def train_fused(
+    block: Block,
+    samples: Samples,
+    users: Float32,
+    table: Float32,
+    settings: LocalSettings,
+    keys: U64,
+    backbone: Backbone,
+    networks: dict[str, Array],
+    proximal: float,
+    lr_users: float,
+    lr_items: float,
+    threads: int | None,
+) -> Trained:
+    """Train on all cores; see :func:`fedrec.learn.train.train_block`."""
+    affine = backbone.kernel == "affine"
+    if affine and ("bias" not in networks or networks["bias"].shape != (block.n_users,)):
+        raise BadInput("the affine scorer needs networks['bias'] with one number per user")
+    if len(networks) > affine:
+        raise BadInput(f"backbone {backbone.name} has no network parameters {sorted(networks)}")
+    adam, pairs = settings.optimizer == "adam", samples.pairs
+    counts = np.diff(samples.start)
+    steps = settings.epochs * (-(-int(counts.max(initial=0)) // settings.batch_size))
+    plan = schedule(steps).stacked() if adam else np.zeros((8, 1))
+
+    bias = np.ascontiguousarray(networks["bias"], np.float32) if affine else np.zeros(0, np.float32)
+    users_out = np.empty(users.shape, np.float32)
+    bias_out = np.empty_like(bias)
+    changes = np.empty((len(samples.rows_ids), users.shape[1]), np.float32)
+    loss = np.zeros(block.n_clients)
+    tables = np.asarray(table if table.ndim == 3 else table[None], np.float32)
+    arguments = (
+        samples.start, samples.user, samples.row,
+        samples.negative if pairs else np.zeros(0, np.int32), samples.label,
+        samples.rows_start, samples.rows_ids, np.ascontiguousarray(block.user_start),
+        tables, table.ndim == 3, np.asarray(users, np.float32), users_out, bias, bias_out, changes, loss,
+        np.ascontiguousarray(keys), settings.epochs, settings.batch_size,
+        np.float32(lr_users), np.float32(lr_items), adam, affine, pairs, np.float32(proximal), plan,
+    )  # fmt: skip
+    # a client that holds many rows costs something even where it has few samples
+    over_pieces(train_clients, counts * settings.epochs + np.diff(samples.rows_start), arguments, threads)
+    return Trained(
+        users=users_out,
+        rows=Rows(samples.rows_start, samples.rows_ids, changes, block.n_items),
+        loss=loss,
+        networks={"bias": bias_out - bias} if affine else {},
+    )

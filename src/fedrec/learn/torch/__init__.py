@@ -1,0 +1,1 @@
+"""Training blocks of clients in batched torch, on any device and without numba."""

@@ -1,0 +1,184 @@
+"""Training models that see a whole graph (LightGCN), all clients of a block together, on compact rows.
+
+An item outside the sample has no gradient and does not move, so a client trains the rows of its sample only; the
+sample holds all of the client's own items, hence its whole graph. The clients' graphs are the blocks of one
+block-diagonal graph, and they train in lockstep (:mod:`fedrec.learn.lockstep`). Convolution is linear and symmetric,
+so it is its own gradient and nothing needs to be recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrec.backbones.lightgcn import Graph, own_graphs
+from fedrec.core.block import Block
+from fedrec.core.messages import Float32, Rows
+from fedrec.data.ragged import Int64, offsets, segments
+from fedrec.keyed import U64
+from fedrec.learn.lockstep import Lockstep, chunks, largest_first
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import draw
+from fedrec.learn.shuffle import epoch_key, order
+from fedrec.learn.trained import LocalSettings, Trained
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NUMBERS = 1 << 23
+"""Numbers in the rows of clients that are trained together; a few such arrays exist at a time."""
+
+
+def train_graphs(
+    block: Block,
+    users: Float32,
+    table: Float32,
+    settings: LocalSettings,
+    negatives: int,
+    layers: int,
+    draw_keys: U64,
+    order_keys: U64,
+    device: str = "cpu",
+) -> Trained:
+    """Train every client of a block on its own graph with BPR.
+
+    ``table`` ``[n_items, d]`` shared, or ``[clients, n_items, d]``: embeddings before convolution. The optimiser
+    starts fresh. ``settings.weight_decay`` is the L2 penalty on the embeddings of a batch. The counterpart of
+    :func:`fedrec.learn.train.train_block` for models that see a whole graph.
+    """
+    samples = draw(block, negatives, draw_keys, settings.engine, "bpr")
+    users_out = np.array(users, np.float32)
+    changes = np.zeros((len(samples.rows_ids), users.shape[1]), np.float32)
+    loss = np.zeros(block.n_clients)
+    for clients in _together(samples, settings.batch_size, users.shape[1]):
+        _Chunk.of(block, samples, users, table, settings, layers, clients, order_keys, device).train(
+            settings, users_out, changes, loss
+        )
+    return Trained(users_out, Rows(samples.rows_start, samples.rows_ids, changes, block.n_items), loss)
+
+
+def _together(samples: Samples, batch_size: int, dim: int) -> Iterator[Int64]:
+    """Clients with samples, those with most steps first, as many as fit together."""
+    falling = largest_first(-(-np.diff(samples.start) // batch_size))
+    rows = offsets(np.diff(samples.rows_start)[falling]) * dim
+    return chunks(falling, lambda at: int(np.searchsorted(rows, rows[at] + NUMBERS, "right")) - 1 - at)
+
+
+@dataclass
+class _Chunk:
+    """Clients that train together, those with most steps first."""
+
+    clients: Int64
+    where_users: Int64  # rows of the block's users
+    where_rows: Int64  # rows of the samples' compact rows
+    users_at: Int64  # [clients + 1]
+    rows_at: Int64  # [clients + 1]
+    counts: Int64  # [clients] samples
+    user: Int64  # [samples] within the chunk
+    good: Int64
+    bad: Int64
+    visit: Int64  # [samples * epochs] samples in the order of training, client after client
+    people: Tensor
+    items: Tensor
+    before: Float32
+    normal: Any  # scipy [users, rows] block-diagonal normalised graph
+    layers: int
+    device: str
+
+    @classmethod
+    def of(
+        cls,
+        block: Block,
+        samples: Samples,
+        users: Float32,
+        table: Float32,
+        settings: LocalSettings,
+        layers: int,
+        clients: Int64,
+        keys: U64,
+        device: str,
+    ) -> _Chunk:
+        import torch
+
+        where_users, where_rows = segments(block.user_start, clients), segments(samples.rows_start, clients)
+        users_at = offsets(np.diff(block.user_start)[clients])
+        rows_at = offsets(np.diff(samples.rows_start)[clients])
+        counts = np.diff(samples.start)[clients]
+        own = segments(samples.start, clients)  # the chunk's samples
+        ids = samples.rows_ids[where_rows]
+        owner = np.repeat(clients, np.diff(rows_at))
+        before = table[ids] if table.ndim == 2 else table[owner, ids]
+        first = offsets(counts)[:-1]
+        visit = [
+            first[c] + order(int(counts[c]), epoch_key(int(keys[client]), epoch))
+            for c, client in enumerate(clients)
+            for epoch in range(settings.epochs)
+        ]
+        shift_rows = np.repeat(rows_at[:-1], counts)
+        shift_users = np.repeat(users_at[:-1] - block.user_start[clients], counts)
+        return cls(
+            clients, where_users, where_rows, users_at, rows_at, counts,
+            user=samples.user[own] + shift_users,
+            good=samples.row[own] + shift_rows,
+            bad=samples.negative[own] + shift_rows,
+            visit=np.concatenate(visit),
+            people=torch.tensor(users[where_users], device=device),
+            items=torch.tensor(before, device=device),
+            before=before,
+            normal=own_graphs(block.train.take(where_users), users_at, rows_at, ids, block.n_items),
+            layers=layers,
+            device=device,
+        )  # fmt: skip
+
+    def train(self, settings: LocalSettings, users_out: Float32, changes: Float32, loss: Any) -> None:
+        """All epochs of the chunk's clients, written into the outputs."""
+        import torch
+
+        from fedrec.learn.torch.optimisers import Dense
+
+        adam = settings.optimizer == "adam"
+        optimisers = [Dense(value, settings.lr, adam, fused=False) for value in (self.people, self.items)]
+        losses = np.zeros(len(self.clients))
+        active, graph = -1, None
+        for step in Lockstep(self.counts, settings.batch_size, settings.epochs):
+            if active != step.active:
+                active = step.active
+                upto = int(self.users_at[active]), int(self.rows_at[active])
+                graph = Graph.of(self.normal[: upto[0], : upto[1]], self.device)
+            assert graph is not None
+            length, into = step.length, offsets(step.length)
+            chosen = self.visit[np.arange(into[-1]) + np.repeat(step.first - into[:-1], length)]
+            weight = torch.from_numpy(np.repeat(1.0 / length, length).astype(np.float32)).to(self.device)
+            each, pulls = self._gradients(graph, chosen, weight, upto, settings.weight_decay)
+            for optimiser, pull in zip(optimisers, pulls, strict=True):
+                optimiser.step(step.number + 1, len(pull), pull)
+            losses[:active] += np.add.reduceat(each, into[:-1]) * (step.epoch == settings.epochs - 1)
+        users_out[self.where_users] = self.people.cpu().numpy()
+        changes[self.where_rows] = self.items.cpu().numpy() - self.before
+        loss[self.clients] = losses / self.counts
+
+    def _gradients(
+        self, graph: Graph, chosen: Int64, weight: Tensor, upto: tuple[int, int], decay: float
+    ) -> tuple[Any, tuple[Tensor, Tensor]]:
+        """Loss of each sample, and the gradient of each client's mean BPR loss before convolution."""
+        import torch
+
+        who, good, bad = (torch.from_numpy(part[chosen]).to(self.device) for part in (self.user, self.good, self.bad))
+        people, items = self.people[: upto[0]], self.items[: upto[1]]
+        smooth_u, smooth_i = graph.propagate(people, items, self.layers)
+        person, gap = smooth_u[who], smooth_i[good] - smooth_i[bad]
+        margin = (person * gap).sum(1)
+        pull = (-torch.sigmoid(-margin) * weight)[:, None]
+        towards = pull * person
+        found_u = torch.zeros_like(people).index_add_(0, who, pull * gap)
+        found_i = torch.zeros_like(items).index_add_(0, good, towards).index_add_(0, bad, towards, alpha=-1)
+        found_u, found_i = graph.propagate(found_u, found_i, self.layers)  # symmetric: its own transpose
+        if decay:
+            share = decay * weight[:, None]
+            found_u.index_add_(0, who, share * people[who])
+            found_i.index_add_(0, good, share * items[good]).index_add_(0, bad, share * items[bad])
+        each = torch.nn.functional.softplus(-margin).double().cpu().numpy()
+        return each, (found_u, found_i)

@@ -1,0 +1,1 @@
+"""Two views of every item, a shared and a private one: FedRAP, Fed3CR, FedIAR."""

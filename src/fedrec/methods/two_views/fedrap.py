@@ -1,0 +1,112 @@
+"""FedRAP: a shared and a private item table, kept apart; their sum is what a client scores with.
+
+Li et al., "Federated recommendation with additive personalization", ICLR 2024 (baseline of FedCA, Fed3CR and FedIAR).
+Item ``j`` of client ``i`` is ``c_j + d_ij``, scored by an affine layer of the client. The client minimises
+
+    BCE(w_i . (c_j + d_ij) + b_i) - lambda MSE(D_i, C) + mu |C|_1
+
+and uploads its C, which the server averages. The two weights may rise with the round (tanh).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from fedrec.core.block import Block
+from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.methods.registry import find
+from fedrec.methods.two_views.settings import TwoViewSettings
+from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
+from fedrec.methods.two_views.tables import mean_of_clients
+from fedrec.methods.two_views.views import TwoViewPrivate, TwoViews
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fedrec.backbones.base import Backbone
+    from fedrec.methods.two_views.step import Leaves
+
+
+def loss(
+    own: Leaves, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone
+) -> tuple[Tensor, Tensor]:
+    """What a mini-batch descends, summed over clients, and each sample's cross-entropy ``[clients, width]``.
+
+    ``own`` holds C ``[clients, m, d]`` (``shared``), D (``private``), and the affine layer: w (``users``) and b.
+    """
+    each = recommendation(own["shared"] + own["private"], own, batch, backbone)
+    return (each * batch.weight).sum() + regularisers(own["shared"], own["private"], chosen), each
+
+
+def regularisers(shared: Tensor, private: Tensor, chosen: Objective) -> Tensor:
+    """``- lambda MSE(D_i, C) + mu |C|_1`` over whole tables ``[clients, m, d]``, summed over clients."""
+    found = shared.new_zeros(())
+    if chosen.lambda_:
+        found = found - chosen.lambda_ * (private - shared).square().mean((1, 2)).sum()
+    if chosen.mu:
+        found = found + chosen.mu * shared.abs().mean((1, 2)).sum()
+    return found
+
+
+def schedule(kind: str, number: int) -> float:
+    """Factor of lambda and mu in round ``number``: 1, or ``tanh(t / 10)``."""
+    return math.tanh(number / 10) if kind == "tanh" else 1.0
+
+
+class FedRapSettings(TwoViewSettings):
+    """Settings of FedRAP."""
+
+    lambda_: float = Field(0.01, ge=0, description="weight of the difference of the two tables (lambda)")
+    mu: float = Field(0.01, ge=0, description="weight of the shared table's sparsity (mu)")
+    schedule: Literal["none", "tanh"] = Field(
+        "none",
+        description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)",
+    )
+    reduction: Literal["sum", "mean"] = Field("mean", description="how samples of a mini-batch add up")
+    lr: float = Field(0.5, gt=0, description="rate of the affine score function (network, public code: 0.5)")
+    lr_items: float = Field(200.0, ge=0, description="rate of both tables (public code: 200 to 1000)")
+
+
+class FedRap(TwoViews):
+    """Additive personalisation: ``w . (c_j + d_ij) + b``."""
+
+    name = "fedrap"
+    Settings = FedRapSettings
+    scorer = "affine"
+    small = {"lr_items": 5.0}  # noqa: RUF012
+    # a private table that learns as fast as the shared one memorises everything before the shared one learns
+    enough = {"lr_items": 300.0, "lr": 5.0, "decay": 1.0, "private_rate": 0.003}  # noqa: RUF012
+    enough_rounds = 10
+    card = Card(
+        title="FedRAP: shared and private item tables added up and kept apart",
+        paper="Li et al., Federated recommendation with additive personalization, ICLR 2024",
+        private="score function, private item table, interactions",
+        upload="changes of the shared item table, all rows",
+        sum_suffices=True,
+        departures=(
+            "both regularisers run over whole tables, as the paper's norms do",
+            "the tanh schedule of lambda and mu is off by default: the public code computes it and never uses it",
+        ),
+    )
+
+    def local_update(
+        self, private: TwoViewPrivate, download: ItemDownload, block: Block, keys: Keys
+    ) -> Update[TwoViewPrivate, ItemUpload]:
+        """E epochs of gradient descent on C, D_i and the affine layer."""
+        plain: Any = loss
+        if self.objective(keys.round).enhanced:  # what Fed3CR plugs into FedRAP (its Figure 8)
+            plain = find("fed3cr").plain  # type: ignore[union-attr]
+        return self.descend(plain, private, download, block, keys)
+
+    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
+        """The server's step: C becomes the mean of the clients' C."""
+        return mean_of_clients(server, replies)
+
+    def extra(self, number: int) -> dict[str, float]:
+        rise = schedule(self.settings.schedule, number)
+        return {"lambda_": self.settings.lambda_ * rise, "mu": self.settings.mu * rise}

@@ -1,0 +1,67 @@
+"""Settings that FedRAP and Fed3CR share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
+
+
+class TwoViewSettings(TrainingSettings):
+    """Settings of methods with a shared and a private item table."""
+
+    dim: int = Field(32, ge=1, description="embedding dimension d (section V-A4)")
+    epochs: int = Field(10, ge=1, description="local epochs a round (E, section V-A4)")
+    batch_size: int = Field(2048, ge=1, description="mini-batch size (section V-A4)")
+    lr: float = Field(0.01, gt=0, description="rate of user vectors and score functions")
+    lr_items: float = Field(0.5, ge=0, description="rate of both item tables")
+    private_rate: float = Field(1.0, ge=0, description="rate of the private table as a multiple of lr_items")
+    lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
+    decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
+    reduction: Literal["sum", "mean"] = Field(
+        "sum",
+        description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
+    )
+    optimizer: Literal["sgd"] = Field("sgd", description="plain gradient descent (section V-A4)")
+    objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")
+    engine: Literal["auto", "torch"] = Field(
+        "auto", description="gradients written out where they are (auto), or torch's own (torch)"
+    )
+    init: Literal["positive", "uniform", "normal"] = Field(
+        "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
+    )
+    init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")
+    shared_scale: float = Field(0.01, ge=0, description="scale of the fresh shared table")
+    private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
+    transfer: Literal["none", "consensus", "unified", "ace"] = Field(
+        "none",
+        description="how the consensus is enhanced: not at all, by a learnt matrix (Figure 5a), by one matrix for "
+        "both views (Figure 5b), or by ACE (Eq. 9-12)",
+    )
+    layers: int = Field(3, ge=2, le=4, description="layers of the transfer-matrix generator F (2, 3 or 4)")
+    length_scale: float = Field(10.0, gt=0, description="factor of the cosines before the softmax of Eq. 15 (alpha)")
+    norm_floor: float = Field(
+        0.1,
+        gt=0,
+        description="length below which a vector counts as this long in cosines (their gradients stay bounded)",
+    )
+    beta_a: float = Field(0.0, ge=0, description="weight of consistency (Eq. 19)")
+    beta_o: float = Field(0.0, ge=0, description="weight of complementarity (Eq. 19)")
+    consistency: Literal["ranking", "ranking-printed", "similarity", "contrast"] = Field(
+        "ranking",
+        description="L_a with a softmax, L_a with Eq. 15 as printed, or the alternatives of Figure 4a (L_s, L_c)",
+    )
+    complementarity: Literal["orthogonal", "l2", "mutual-information"] = Field(
+        "orthogonal", description="L_o, or the alternatives of Figure 4b (L_2, L_m)"
+    )
+    private_budget_mb: int = Field(
+        4096,
+        ge=0,
+        description="memory for private tables; beyond it they live on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
+    )
+    private_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )

@@ -1,0 +1,126 @@
+"""What one step of local training reads and changes: objective, parameters, mini-batch and interacted items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fedrec.backbones.base import Backbone
+    from fedrec.methods.two_views.scratch import Scratch
+
+    Leaves: TypeAlias = dict[str, Tensor]
+    """Parameters of the active clients: ``shared``, ``private``, ``users``, and the networks by name."""
+    Loss: TypeAlias = Callable[["Leaves", "Batch", "Positives", "Objective", Backbone], tuple[Tensor, Tensor]]
+    """A paper's plain objective: its sum over the active clients, and each sample's loss ``[active, width]``."""
+
+Transfer = Literal["none", "consensus", "unified", "ace"]
+Consistency = Literal["ranking", "ranking-printed", "similarity", "contrast"]
+Complementarity = Literal["orthogonal", "l2", "mutual-information"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a client minimises, and how fast; rates are those of this round."""
+
+    transfer: Transfer = "none"
+    """W: identity, a matrix of its own, the same for both views, or made from prototypes (Fed3CR, Eq. 9)."""
+    length_scale: float = 10.0
+    """alpha: cosines are multiplied by it before the softmax of Eq. 15."""
+    norm_floor: float = 0.1
+    """Length below which a vector counts as this long in cosines."""
+    beta_a: float = 0.0
+    """Weight of consistency (Eq. 19)."""
+    beta_o: float = 0.0
+    """Weight of complementarity (Eq. 19)."""
+    consistency: Consistency = "ranking"
+    complementarity: Complementarity = "orthogonal"
+    lambda_: float = 0.0
+    """FedRAP: weight of the mean squared difference of the two tables, which is to grow."""
+    mu: float = 0.0
+    """FedRAP: weight of the mean absolute value of the shared table."""
+    reduction: Literal["sum", "mean"] = "sum"
+    """How the samples of a mini-batch add up."""
+    lr: float = 0.1
+    """Rate of user vectors and score functions."""
+    lr_items: float = 0.1
+    """Rate of the shared item table."""
+    private_rate: float = 1.0
+    """Rate of the private table as a multiple of ``lr_items``."""
+    lr_transfer: float = 0.1
+    """Rate of what makes W."""
+    epochs: int = 1
+    batch_size: int = 2048
+
+    @property
+    def enhanced(self) -> bool:
+        """Whether any piece of Fed3CR's mechanism is on."""
+        return self.transfer != "none" or bool(self.beta_a) or bool(self.beta_o)
+
+
+@dataclass
+class State:
+    """A chunk's parameters on the device; a step changes them in place. Active clients are a prefix."""
+
+    shared: Tensor  # [clients, m, d]
+    private: Tensor  # [clients, m, d]
+    users: Tensor  # [users, d]
+    networks: dict[str, Tensor]  # [clients, ...], the bias [users]
+    client_of_user: Tensor  # int64 [users]
+    scratch: Scratch
+    in_place: bool = False
+    """Whether rows are worked on where they lie (numba, on the CPU)."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One mini-batch of each active client, padded; padding has weight 0, row 0 and the client's first user."""
+
+    active: int
+    users: int
+    """Users of the active clients."""
+    rows: Tensor  # int64 [active, width] item
+    flat: Tensor  # int64 [active * width] row in the stacked tables
+    owner: Tensor  # int64 [active, width] user
+    label: Tensor  # [active, width]
+    weight: Tensor  # [active, width]
+    inside: Tensor  # bool [active, width]
+
+    def of(self, table: Tensor) -> Tensor:
+        """Rows ``[active, width, d]`` of a stacked table ``[active, m, d]``."""
+        return table.reshape(-1, table.shape[-1]).index_select(0, self.flat).view(*self.rows.shape, -1)
+
+
+@dataclass(frozen=True)
+class Positives:
+    """Interacted items of each client, for prototypes (Fed3CR, Eq. 10), padded with weight 0."""
+
+    flat: Tensor  # int64 [clients, most] row in the stacked tables
+    weight: Tensor  # [clients, most] 1 / count
+
+    def mean(self, table: Tensor, active: int) -> Tensor:
+        """Prototypes ``[active, 1, d]`` of a stacked table ``[clients, m, d]``."""
+        flat = self.flat[:active]
+        rows = table.view(-1, table.shape[-1]).index_select(0, flat.reshape(-1)).view(*flat.shape, -1)
+        return self.weight[:active, None] @ rows
+
+    def spread(self, gradient: Tensor, active: int) -> Tensor:
+        """Gradient of the rows ``[active * most, d]`` from that of the prototypes ``[active, 1, d]``."""
+        return (self.weight[:active, :, None] * gradient).reshape(-1, gradient.shape[-1])
+
+
+def recommendation(fused: Tensor, own: Leaves, batch: Batch, backbone: Backbone) -> Tensor:
+    """Binary cross-entropy ``[active, width]`` of the scores that the mini-batch's items have in fused tables."""
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    items, owner = batch.of(fused), batch.owner.view(-1)
+    people = own["users"].index_select(0, owner).view_as(items)
+    other = ("shared", "private", "users", "bias")
+    layers = {name: value for name, value in own.items() if name not in other and not name.startswith("transfer_")}
+    if "bias" in own:
+        layers["bias"] = own["bias"].index_select(0, owner).view(batch.rows.shape)
+    logit = backbone.score(people, items, layers)
+    return binary_cross_entropy_with_logits(logit, batch.label, reduction="none")

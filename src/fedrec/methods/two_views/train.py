@@ -1,0 +1,199 @@
+"""Training clients that hold a shared and a private item table.
+
+Item ``j`` of a client has two views: ``c_j``, a row of the client's copy C of the downloaded table, and ``v_j``, a row
+of its private table V. Losses reach every row of both tables, so gradients are dense. Two engines make the same steps
+of plain gradient descent:
+
+* :mod:`fedrec.methods.two_views.autograd`: torch's own gradients of the objective in the paper's file;
+* :mod:`fedrec.methods.two_views.closed`: its fast twin. Whole-table products are ``m d^2`` and there are five of them,
+  whatever the losses; everything else costs ``m d`` or ``d^2`` or one mini-batch.
+
+Clients of a chunk train in lockstep (:mod:`fedrec.learn.lockstep`); on the CPU each thread takes chunks of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedrec.backbones.base import Backbone
+from fedrec.core.block import Block
+from fedrec.core.messages import Array, Float32
+from fedrec.data.ragged import Int64, offsets, segments
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
+from fedrec.learn.lockstep import Lockstep, chunks, largest_first
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import has_numba
+from fedrec.learn.torch.workers import over_chunks
+from fedrec.methods.two_views.autograd import autograd_step
+from fedrec.methods.two_views.batches import Ordered, positives
+from fedrec.methods.two_views.closed import closed_step
+from fedrec.methods.two_views.device_tables import own_tables, put, put_changes, room
+from fedrec.methods.two_views.scratch import Scratch
+from fedrec.methods.two_views.step import Objective, State
+
+if TYPE_CHECKING:
+    from fedrec.methods.two_views.step import Loss
+
+CPU_NUMBERS = 1 << 20
+"""Numbers in one table of a chunk on the CPU: enough clients that calls cost little beside their arithmetic."""
+DEVICE_NUMBERS = 1 << 30
+"""The same on another device, where only its memory limits."""
+
+
+@dataclass(frozen=True)
+class TwoViewsTrained:
+    """What a block's local training gives; private tables were written in place."""
+
+    users: Float32  # [users, d]
+    shared: Float32  # [clients, m, d] changes of the shared table
+    loss: NDArray[np.float64]  # [clients] mean recommendation loss of the last local epoch
+    networks: dict[str, Array]  # changes [clients, ...] ([users] for the bias)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all chunks of one call share: inputs to read, outputs to fill."""
+
+    block: Block
+    samples: Samples
+    users: Float32
+    shared: Float32
+    private: Float32
+    networks: dict[str, Array]
+    backbone: Backbone
+    objective: Objective
+    keys: U64
+    device: str
+    loss: Loss | None
+    """The plain objective; None: the closed form makes the steps."""
+    in_place: bool
+    local: threading.local
+    out: TwoViewsTrained
+
+
+def closed_form_fits(objective: Objective, backbone: Backbone) -> bool:
+    """Whether gradients are written out for this variant."""
+    return (
+        backbone.kernel is not None
+        and objective.transfer != "unified"
+        and (not objective.beta_a or objective.consistency == "ranking")
+        and (not objective.beta_o or objective.complementarity == "orthogonal")
+    )
+
+
+def train_two_views(
+    block: Block,
+    samples: Samples,
+    users: Float32,
+    shared: Float32,
+    private: Float32,
+    networks: dict[str, Array],
+    backbone: Backbone,
+    objective: Objective,
+    loss: Loss,
+    keys: U64,
+    *,
+    engine: str = "auto",
+    device: str = "cpu",
+    threads: int | None = None,
+) -> TwoViewsTrained:
+    """Train every client of a block.
+
+    ``shared`` ``[m, d]`` is what all downloaded; ``private`` ``[clients, m, d]`` is written in place.
+    ``networks``: ``bias`` ``[users]`` for the affine scorer, layers of the backbone and of the transfer
+    generator once for all clients. ``loss`` is the paper's plain objective; ``keys`` ``[clients]`` order the
+    mini-batches. ``engine``: ``torch`` for torch's own gradients of ``loss``; ``closed`` for those written out, in
+    torch alone; ``auto`` for the fastest that fits.
+    """
+    if private.shape != (block.n_clients, *shared.shape):
+        raise BadInput(f"private tables have shape {private.shape}; give {(block.n_clients, *shared.shape)}")
+    if samples.pairs:
+        raise BadInput("training two views takes pointwise samples; use objective=bce")
+    host = samples.on_host()
+    closed = engine != "torch" and closed_form_fits(objective, backbone)
+    out = TwoViewsTrained(
+        users=np.array(users, np.float32),
+        shared=room((block.n_clients, *shared.shape), device),
+        loss=np.zeros(block.n_clients),
+        networks={
+            name: room(array.shape if name == "bias" else (block.n_clients, *array.shape), device)
+            for name, array in networks.items()
+        },
+    )
+    job = _Job(
+        block, host, users, shared, private, networks, backbone, objective, keys, device,
+        loss=None if closed else loss,
+        in_place=engine == "auto" and device == "cpu" and has_numba(),
+        local=threading.local(),
+        out=out,
+    )  # fmt: skip
+    counts = np.diff(host.start)
+    idle = np.flatnonzero(counts == 0)  # what trained is overwritten, so only these are cleared
+    out.shared[idle] = 0
+    for name, change in out.networks.items():
+        change[segments(block.user_start, idle) if name == "bias" else idle] = 0
+    limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, shared.size)
+    over_chunks(partial(_train_chunk, job), list(chunks(largest_first(counts), lambda at: limit)), device, threads)
+    return out
+
+
+def _train_chunk(job: _Job, clients: Int64) -> None:
+    """All epochs of some clients (largest first), written into the job's outputs."""
+    block, chosen, device, out = job.block, job.objective, job.device, job.out
+    users = segments(block.user_start, clients)
+    users_at = offsets(np.diff(block.user_start)[clients])
+
+    def there(array: Array) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+    scratch: Scratch | None = getattr(job.local, "scratch", None)
+    if scratch is None:
+        scratch = job.local.scratch = Scratch(device)
+
+    def copies(name: str, array: Array) -> Tensor:
+        return scratch.take(name, len(clients), *array.shape).copy_(there(array))
+
+    state = State(
+        shared=copies("C", job.shared),
+        private=own_tables(job.private, clients, scratch),
+        users=there(job.users[users].astype(np.float32)).clone(),
+        networks={
+            name: there(array[users]).clone() if name == "bias" else copies(name, array)
+            for name, array in job.networks.items()
+        },
+        client_of_user=there(np.repeat(np.arange(len(clients)), np.diff(users_at))),
+        scratch=scratch,
+        in_place=job.in_place,
+    )
+    own = positives(block, clients, device)
+    counts = np.diff(job.samples.start)[clients]
+    ordered = Ordered.of(job.samples, block.n_items, clients, users, users_at, job.keys, chosen.epochs, device)
+    losses = torch.zeros(len(clients), device=device)
+    for step in Lockstep(counts, chosen.batch_size, chosen.epochs):
+        now = step.on(device)
+        batch = ordered.batch(now, chosen.reduction)
+        if job.loss is None:
+            each = closed_step(state, batch, own, chosen, job.backbone)  # [active, width]
+        else:
+            each = autograd_step(state, batch, own, chosen, job.backbone, job.loss)
+        losses[: step.active] += (each * batch.inside).sum(1) * (now.epoch == chosen.epochs - 1)
+
+    put_changes(out.shared, clients, state.shared, there(job.shared))
+    if device != "cpu" or len(clients) > 1:  # one client's table was trained in its place
+        put(job.private, clients, state.private)
+    out.users[users] = state.users.cpu().numpy()
+    out.loss[clients] = losses.double().cpu().numpy() / counts
+    for name, value in state.networks.items():
+        if name == "bias":
+            out.networks[name][users] = value.cpu().numpy() - job.networks[name][users]
+        else:
+            put_changes(out.networks[name], clients, value, there(job.networks[name]))

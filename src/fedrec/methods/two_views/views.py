@@ -1,0 +1,141 @@
+"""What FedRAP and Fed3CR share: state, exchange and local training of clients with a shared and a private item table.
+
+A client keeps a private item table V beside its copy C of the shared one (the consensus). Three pieces of Fed3CR can be
+switched on and off, on top of any score function (its Figure 8): a transfer matrix W that adapts the consensus (Eq.
+9-12), consistency (Eq. 15-16) and complementarity (Eq. 17-18). The objectives stand in the papers' files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.backbones import find as find_backbone
+from fedrec.core import disk_array, messages, wire
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
+from fedrec.core.method import Keys, Method, Update
+from fedrec.data.ragged import Int32, Int64
+from fedrec.learn.samples import draw
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
+from fedrec.methods.two_views.settings import TwoViewSettings
+from fedrec.methods.two_views.step import Objective
+from fedrec.methods.two_views.tables import fresh_table
+
+if TYPE_CHECKING:
+    from fedrec.methods.two_views.step import Loss
+
+
+@dataclass(frozen=True)
+class TwoViewPrivate(messages.Private):
+    """User vectors (weights of an affine scorer), its biases, and V; never leave."""
+
+    users: Float32 = per_user()  # [users, d]
+    bias: Float32 = per_user()  # [users]
+    tables: Float32 = per_client()  # [clients, n_items, d]
+
+
+@dataclass(frozen=True)
+class LocalViews(messages.Model):
+    """What a client holds: the downloaded C, generator and score layers, with its own changes after training."""
+
+    items: Float32 = shared()  # [n_items, d]
+    changes: Rows | None = per_client()
+    networks: dict[str, Array] = shared()
+    network_changes: dict[str, Array] = per_client()  # [clients, ...]
+
+
+class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
+    """Clients with two views of every item; a paper adds its objective and its server step."""
+
+    Settings = TwoViewSettings
+    Private, Upload, Download = TwoViewPrivate, ItemUpload, ItemDownload
+    scorer: ClassVar[str] = "mf"
+
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        super().__init__(settings, device)
+        self.backbone = find_backbone(self.scorer_name())
+
+    def scorer_name(self) -> str:
+        """The backbone that scores fused items."""
+        return self.scorer
+
+    def extra(self, number: int) -> dict[str, float]:
+        """Further terms of the objective in round ``number``."""
+        return {}
+
+    def objective(self, number: int) -> Objective:
+        """The weights and rates of the local objective in round ``number`` (1, 2, ...)."""
+        chosen = self.settings
+        slower = chosen.decay ** (max(number, 1) - 1)
+        rates = {name: getattr(chosen, name) * slower for name in ("lr", "lr_items", "lr_transfer")}
+        named: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
+        return Objective(**{**named, "lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)})
+
+    def start_server(self, world: World, keys: Keys) -> ItemServer:
+        chosen = self.settings
+        networks: dict[str, Array] = {}
+        if self.backbone.kernel is None:
+            one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
+            networks = {name: values[0] for name, values in self.backbone.start(one, chosen.dim).items()}
+        if chosen.transfer == "ace":
+            networks |= start_generator(keyed.stream(keys.seed, "transfer"), chosen.dim, chosen.layers)
+        elif chosen.transfer != "none":
+            networks[MATRIX] = np.eye(chosen.dim, dtype=np.float32)
+        return ItemServer(fresh_table(world, keys, chosen, "items", chosen.shared_scale), networks)
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
+        chosen = self.settings
+        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
+        users = fresh(keys.users(block, "users"), chosen.dim, start)
+        # every client starts from the same private table: what differs later is what it learnt itself
+        table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
+        budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
+        tables = disk_array.zeros((block.n_clients, *table.shape), budget)
+        tables[:] = table
+        return TwoViewPrivate(users, np.zeros(block.n_users, np.float32), tables)
+
+    def download(self, server: ItemServer, clients: Int64) -> ItemDownload:
+        return ItemDownload(server.items, server.networks)
+
+    def model(self, download: ItemDownload) -> LocalViews:
+        return LocalViews(download.items, None, download.networks, {})
+
+    def descend(
+        self, loss: Loss, private: TwoViewPrivate, download: ItemDownload, block: Block, keys: Keys
+    ) -> Update[TwoViewPrivate, ItemUpload]:
+        """E epochs of gradient descent on ``loss`` from the download, for a block of clients."""
+        from fedrec.methods.two_views.train import train_two_views
+
+        chosen, affine = self.settings, self.backbone.kernel == "affine"
+        samples = draw(block, chosen.negatives, keys.clients(block, "negatives"))
+        own = {"bias": private.bias} if affine else {}
+        trained = train_two_views(
+            block, samples, private.users, download.items, private.tables, {**download.networks, **own},
+            self.backbone, self.objective(keys.round), loss, keys.clients(block, "batches"),
+            engine=chosen.engine, device=self.device,
+        )  # fmt: skip
+        networks = dict(trained.networks)
+        bias = private.bias + networks.pop("bias") if affine else private.bias
+        rows = wire.rows_of_tables(trained.shared)
+        local = LocalViews(download.items, rows, download.networks, networks)
+        kept = TwoViewPrivate(trained.users, bias, private.tables)
+        return Update(kept, ItemUpload(rows, networks), trained.loss, local)
+
+    def score(self, private: TwoViewPrivate, model: LocalViews, block: Block, items: Int32 | None = None) -> Float32:
+        from fedrec.methods.two_views.reading import Reader
+
+        scores = Reader.of(self, private, model, block).scores()
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def client_bytes(self, world: World) -> int:
+        dim = self.settings.dim
+        table = 4 * world.n_items * dim
+        made = 0
+        if self.settings.transfer == "ace":
+            made = 4 * sum((a + 1) * b for a, b in generator_sizes(dim, self.settings.layers))
+        return 3 * table + 3 * made + 16 * world.n_items
