@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from house import AT_THE_TOP, LAYERS, Tree, circles, violations
+from house import AT_THE_TOP, LAYERS, Tree, circles, room, violations
 
 SOURCE = Path(__file__).parent.parent / "src" / "fedrec"
 LEAVING = ("fedrec.methods.two_views.reading",)
@@ -154,7 +154,9 @@ def test_an_engine_lives_with_its_papers(home: str) -> None:
 def test_a_papers_file_is_read_without_hops(paper: str) -> None:
     """No hop to another room but learn/, maths/ and backbones/, beside the contract that every method fulfils."""
     rooms = {"core", "data", "learn", "maths", "backbones", "methods", "errors", "keyed"}
-    assert imported(METHODS / paper) <= rooms
+    tree = Tree(SOURCE)
+    name = "fedrec.methods." + paper.removesuffix(".py").replace("/", ".")
+    assert {room(module) for module in tree.graph()[name]} <= rooms
 
 
 def test_a_hop_into_another_family_is_noticed(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_the_example_of_the_page_obeys_every_law(fedrec: Cli, example: str, tmp_
     assert "BROKEN" not in done.err
 
 
-BROKEN = {
+BROKEN: dict[str, Any] = {
     "its upload carries the user vectors": (
         "6",
         "private field 'users' leave",

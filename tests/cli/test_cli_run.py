@@ -99,7 +99,7 @@ def test_own_data_in_a_file(fedrec: Any, tmp_path: Path) -> None:
     assert all(line.split()[1].startswith("book") for line in done.out.splitlines())
 
 
-def test_a_failure_is_one_line_and_status_1(fedrec, monkeypatch):
+def test_a_failure_is_one_line_and_status_1(fedrec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedrec.methods.references.popularity import Popularity
 
     def broken(*_: Any) -> None:

@@ -74,7 +74,8 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         slower = chosen.decay ** (max(number, 1) - 1)
         rates = {name: getattr(chosen, name) * slower for name in ("lr", "lr_items", "lr_transfer")}
         named: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
-        return Objective(**{**named, "lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)})
+        named |= {"lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)}
+        return Objective(**named)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         chosen = self.settings
