@@ -108,6 +108,18 @@ def upward_imports(tree: Tree) -> list[str]:
     ]
 
 
+def lost_imports(tree: Tree) -> list[str]:
+    """Imports of modules that are not there: those inside functions would only be noticed when they are reached."""
+    return [
+        f"{tree.path(module)}:{found.line} imports {found.module}, which is not there"
+        for module in tree.files
+        for found in tree.imports[module]
+        if found.module.split(".")[0] == tree.package
+        and found.module not in tree.files
+        and not (tree.root / "/".join(found.module.split(".")[1:])).is_dir()
+    ]
+
+
 def relative_imports(tree: Tree) -> list[str]:
     """Imports whose place cannot be read off them."""
     return [
@@ -166,6 +178,7 @@ def violations(root: Path, package: str = "fedrec") -> list[str]:
         *loose_files(tree),
         *upward_imports(tree),
         *relative_imports(tree),
+        *lost_imports(tree),
         *(f"{' and '.join(group)} import one another" for group in circles(tree.graph())),
         *strayed(tree, "flwr", ("deploy/flower/",)),
         *strayed(tree, "numba", ("compiled.py",), "njit"),

@@ -59,6 +59,7 @@ PLANTED = {
     "a loose file": ("running.py", "", "running.py stands at the top"),
     "a room that nobody planned": ("helpers/a.py", "", "helpers/ is no room of the house"),
     "utils": ("core/utils.py", "", "core/utils.py is called utils"),
+    "a module that has moved": ("core/a.py", "def f():\n    from fedrec.data.gone import x", "core/a.py:2 imports"),
     "a relative import": ("core/a.py", "from . import method", "core/a.py:1 imports ."),
     "a kernel past our cache": ("learn/k.py", "from numba import njit", "learn/k.py:1 imports numba.njit"),
     "the same in another way": ("learn/k.py", "import numba", "learn/k.py:1 imports numba"),

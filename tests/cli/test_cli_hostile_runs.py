@@ -242,9 +242,8 @@ def test_a_manifest_that_is_gone_is_missed(fedrec: Callable[..., Any], finished:
 
 
 def test_a_users_table_that_was_exchanged_is_refused(finished: Path) -> None:
-    from fedrec.report.runs import load_run
-
     from fedrec.errors import BadInput
+    from fedrec.report.model.runs import load_run
 
     load_run(finished)
     file = finished / "users.parquet"

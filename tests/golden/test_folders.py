@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fedrec.report.runs import load_run
+from fedrec.report.model.runs import load_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("folders-*.tar.xz"))
 KNOWN: dict[str, dict[str, Any]] = {}

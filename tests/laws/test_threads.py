@@ -13,7 +13,9 @@ import pytest
 
 from fedrec.laws.broken import LawBroken
 from fedrec.laws.threads import same_with_any_threads, threads_set
-from fedrec.learn import batched, fused, two_tables
+from fedrec.learn.kernel import fused
+from fedrec.learn.torch import batched
+from fedrec.methods.two_views import train as two_tables
 from fedrec.threads import thread_count
 
 TORCH_ENGINES = [pytest.param("fedncf", batched, id="batched"), pytest.param("fed3cr", two_tables, id="two-tables")]

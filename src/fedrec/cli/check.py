@@ -62,7 +62,7 @@ def print_outcomes(method: str, found: list[Outcome]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fedrec.report.terminal import print_table
+    from fedrec.report.text.terminal import print_table
 
     table = Table(title=f"{method} under the laws", title_justify="left")
     for column in ("law", "", "held", "what failed"):

@@ -75,7 +75,7 @@ def build(kind: type[Chosen], given: dict[str, Any], owner: str) -> Chosen:
         first = problem.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         meaning = kind.model_fields[key].description if key in kind.model_fields else None
-        hint = f" ({key}: {meaning})" if meaning else ""
+        hint = f" ({key}: {meaning})" if meaning and meaning != key else ""
         message = str(first["msg"])[0].lower() + str(first["msg"])[1:]
         shown = repr(given.get(key))
         shown = shown if len(shown) <= 200 else f"{shown[:200]}..."

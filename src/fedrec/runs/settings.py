@@ -60,7 +60,7 @@ class RunSettings(Settings):
     min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
         None, ge=1, description="drop users with fewer"
     )
-    columns: Annotated[str | None, Spelling(metavar="user=NAME,item=NAME,...", shown="known names")] = Field(
+    columns: Annotated[str | None, Spelling(metavar="user=A,...", shown="known names")] = Field(
         None, description="which column of an own file means what; user, item, time, rating, client, title"
     )
     min_rating: Annotated[float | None, Spelling(shown="those of 0 or less are none")] = Field(

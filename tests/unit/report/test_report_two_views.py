@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrec.report.two_views import correlation_plot, overlap_plot
+from fedrec.report.figures.two_views import correlation_plot, overlap_plot
 
 
 def test_figures_are_drawn() -> None:
