@@ -49,6 +49,6 @@ OLD_NAMES: dict[str, str] = {
     "fedrec.core.block:Block": "Block",
     "fedrec.core.messages:Rows": "Rows",
     "fedrec.data.ragged:Ragged": "Ragged",
-    "fedrec.deploy.node.share:Share": "Share",
+    "fedrec.deploy.share:Share": "Share",
     "fedrec.evaluation.judging:Held": "Held",
 }
