@@ -42,7 +42,7 @@ format: $(STAMP) ## format and fix style
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
 
-types: $(STAMP) ## check types, strictly in core, evaluation and methods
+types: $(STAMP) ## check types, strictly
 	$(BIN)/mypy
 
 bench: $(STAMP) ## seconds, memory and bytes beside a naive loop, as ratios in one run

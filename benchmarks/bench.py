@@ -155,6 +155,7 @@ OTHERS = {
     "feddae": "feddae.py --users 943 --loop-clients 8",
     "fedcia": "fedcia.py",
     "two-views": "two_views.py",
+    "secure": "secure.py",
 }
 
 

@@ -59,7 +59,7 @@ def exact(arguments: argparse.Namespace) -> dict[str, Any]:
         small = torch.rand(64, 64, device=device)
         (small @ small).sort(dim=1)
         torch.linalg.eigh(small @ small.T)
-    placed = timed("to device", lambda: composite.settled(tables, device))
+    placed = timed("to device", lambda: composite.on_device(tables, device))
     squares = timed("similarity", lambda: composite.similarity(composite.squared_distances(placed, None, device)))
     angles = timed("complementarity", lambda: composite.complementarity(composite.mean_angles(vectors, start, device)))
     weights = timed(
@@ -74,7 +74,7 @@ def exact(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def approximate(arguments: argparse.Namespace) -> dict[str, Any]:
-    """One round of the approximate mode: tables of few rows, few candidates each."""
+    """One round of fedca-approx: tables of few rows, few candidates each."""
     from fedrec.maths import neighbours
 
     draw = np.random.default_rng(0)

@@ -29,7 +29,9 @@ from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.maths import alignment
 from fedrec.maths.lowrank_similarity import top_factors, truncated
-from fedrec.methods.fedcia import FedCia, FedCiaSettings
+from fedrec.methods.fedcia.fedcia import SimilarityExchange
+from fedrec.methods.fedcia.method import FedCia
+from fedrec.methods.fedcia.settings import FedCiaSettings
 
 
 def made_up(clients: int, users: int, items: int, mean: int) -> tuple[World, Block]:
@@ -104,11 +106,11 @@ def main() -> None:
     def distance(table: Any) -> float:
         return float(np.linalg.norm(table @ table.T - whole) / np.linalg.norm(whole))
 
-    full = FedCia(FedCiaSettings(backbone="mf", dim=chosen.dim, form="full"))
-    thin = FedCia(FedCiaSettings(backbone="mf", dim=chosen.dim, form="truncated"))
+    full = SimilarityExchange(FedCiaSettings(backbone="mf", dim=chosen.dim, form="full"), "cpu")
+    thin = SimilarityExchange(FedCiaSettings(backbone="mf", dim=chosen.dim, form="truncated"), "cpu")
     rank = thin.rank(chosen.items)
     lost = [truncated(table, None, rank).lost for table in tables[:10]]
-    sizes = {name: wire.payload(m.upload_similarity(tables[:1])) for name, m in (("full", full), ("truncated", thin))}
+    sizes = {name: wire.payload(m.upload(tables[:1])) for name, m in (("full", full), ("truncated", thin))}
     print(
         json.dumps(
             {

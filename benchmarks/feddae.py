@@ -19,8 +19,11 @@ import time
 import numpy as np
 import torch
 
-from fedrec.backbones.vae import SHARED, Bags, Sizes, decode, fresh_decoder, fresh_encoder, to_device
-from fedrec.learn.dual_encoder import LocalPlan, PrivateParts, train_chunk
+from fedrec.backbones.vae import SHARED, Bags, Sizes, fresh_decoder, fresh_encoder, to_device
+from fedrec.methods.vae.client_update import train_chunk
+from fedrec.methods.vae.feddae import objective
+from fedrec.methods.vae.own_encoder import PrivateParts
+from fedrec.methods.vae.plan import LocalPlan
 
 WORLDS = {"ml-100k": (943, 1682, 105), "ml-1m": (6040, 3706, 164), "tiny": (20, 200, 15)}
 """Users, items, training interactions a user."""
@@ -85,7 +88,7 @@ def blocks(setting: Setting, users: int, chunk: int) -> tuple[float, float]:
 def loop(setting: Setting, users: int) -> tuple[float, float]:
     """The same with autograd, one client after the other, each with copies of the shared layers."""
     seconds = loss = 0.0
-    dim, plan = setting.sizes.dim, setting.plan
+    plan = setting.plan
     for user in range(users):
         inside = slice(setting.start[user], setting.start[user + 1])
         parts = setting.private(user, user + 1)
@@ -95,26 +98,16 @@ def loop(setting: Setting, users: int) -> tuple[float, float]:
         values = torch.from_numpy(setting.values[inside]).to(setting.device)
         noise = torch.from_numpy(setting.noise[user]).to(setting.device)
         shared = {name: setting.nets[name].clone().requires_grad_() for name in SHARED}
-        names = ("rows", "bias", "mid", "out", "gate_rows")
-        own = {n: torch.from_numpy(getattr(parts, n)).to(setting.device).requires_grad_() for n in names}
+        arrays = {"rows": parts.rows, "gate_rows": parts.gate_rows}
+        arrays |= {n: getattr(parts, n)[0] for n in ("bias", "mid", "out")}
+        own = {n: torch.from_numpy(array).to(setting.device).requires_grad_() for n, array in arrays.items()}
         descent = torch.optim.SGD(shared.values(), lr=plan.shared_rate)
         adam = torch.optim.Adam(own.values(), lr=plan.rate)
         total = {name: torch.zeros_like(array) for name, array in shared.items()}
-        one = values.new_ones(1)
         for epoch in range(plan.epochs):
             descent.zero_grad()
             adam.zero_grad()
-            now = values[:, epoch]
-            wide = (now @ shared["items_in"][items] + shared["bias_in"]).tanh()
-            coded = torch.cat([(torch.cat([wide, one]) @ shared["encoder_mid"]).tanh(), one]) @ shared["encoder_out"]
-            wide = (now @ own["rows"] + own["bias"][0]).tanh()
-            local = torch.cat([(torch.cat([wide, one]) @ own["mid"][0]).tanh(), one]) @ own["out"][0]
-            w = own["gate_rows"].sum(0).softmax(0)
-            mean = w[0] * coded[:dim] + w[1] * local[:dim]
-            variance = w[0] ** 2 * coded[dim:].exp() + w[1] ** 2 * local[dim:].exp()
-            logits = decode((mean + variance.sqrt() * noise[epoch])[None], shared)[0]
-            kl = 0.5 * (mean**2 + variance - 1 - variance.log()).sum()
-            value = plan.beta * kl - logits.log_softmax(0)[items].sum()
+            value = objective(shared, own, items, values[:, epoch], noise[epoch], plan)
             value.backward()
             for name, array in shared.items():
                 assert array.grad is not None

@@ -74,12 +74,13 @@ def measured_run(folder: Path, grid: Any, home: Path) -> None:
 def command_line() -> None:
     import argparse
 
-    from fedrec import running
     from fedrec.core.settings import build
     from fedrec.deploy.flower.commands import Cluster
     from fedrec.deploy.processes import free_ports
     from fedrec.deploy.server.job import Job, read_served
     from fedrec.deploy.server.rules import Rules
+    from fedrec.experiment.prepare import prepare
+    from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import RunFolder
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,8 +90,8 @@ def command_line() -> None:
     parser.add_argument("--method", default="fedavg")
     given = parser.parse_args()
 
-    settings = running.resolve(given.method, {"data": given.data, "rounds": given.rounds})
-    world = running.prepare(settings).people.world
+    settings = resolve(given.method, {"data": given.data, "rounds": given.rounds})
+    world = prepare(settings).people.world
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         run = RunFolder.create(home / "run", settings)

@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "deploy"))
 from direct import RUN, federation
 from safetensors.numpy import load, save
 
-from fedrec import running
 from fedrec.core.misfit import Misfit
 from fedrec.core.wire import WireError
 from fedrec.deploy.messages.envelope import (
@@ -44,6 +43,7 @@ from fedrec.deploy.node.node import Node, UnknownRun
 from fedrec.deploy.node.worker import Worker
 from fedrec.deploy.server.federation import Federation, Taken
 from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 from fuzz_runner import Outcome
 
@@ -198,7 +198,7 @@ def case(folder: Path, name: str, more: dict[str, Any]) -> Case:
     kind = find(name)
     own = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
     given = {"rounds": 3, "clients": 6, "settings": {**own, **kind.small, **more}}
-    settings = running.resolve(name, given)
+    settings = resolve(name, given)
     found: dict[str, tuple[Ask, Answer]] = {}
 
     def watch(node: str, ask: Ask, work: Callable[[], Answer]) -> Answer:

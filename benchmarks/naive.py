@@ -26,7 +26,8 @@ from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.keyed import U64
 from fedrec.learn import shuffle
-from fedrec.learn.samples import Samples, draw
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
 
 

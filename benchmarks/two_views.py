@@ -36,7 +36,8 @@ ML_1M = "scale:users=6040,items=3706,interactions=1000209"
 def one_round(method: str, clients: int, settings: dict[str, object], target: str) -> None:
     """One round of local work and aggregation on ml-1m, without evaluation."""
     from fedrec.errors import BadInput
-    from fedrec.running import prepare, resolve
+    from fedrec.experiment.prepare import prepare
+    from fedrec.experiment.resolve import resolve
 
     given = {"protocol": "strict", "keep_selected": False, "settings": settings}
     try:

@@ -36,7 +36,7 @@ def parts(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
 
 HOSTILE_NAMES = {
     "through a module": "fedrec.deploy.processes:os.system",
-    "through an alias": "fedrec.running:np.save",
+    "through an alias": "fedrec.experiment.recommend:np.save",
     "builtins": "builtins:exec",
     "bare builtin": "exec",
     "function": "fedrec.keyed:stream",

@@ -1,67 +1,98 @@
-"""Imports go one way: a layer may use those below it, never those above."""
+"""The tree and its one-way rule (``tests/house.py``), held against our sources; and what must stay light."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from house import AT_THE_TOP, LAYERS, Tree, circles, imports, violations
+
 SOURCE = Path(__file__).parent.parent / "src" / "fedrec"
 
-LAYERS = [
-    {"errors", "keyed", "threads"},
-    {"data"},
-    {"evaluation"},
-    {"core"},
-    {"maths", "learn", "backbones", "privacy"},
-    {"methods"},
-    {"recipes", "runs", "simulate", "deploy", "report"},
-    {"running", "recommending", "jobs"},
-    {"cells", "laws"},
-    {"comparing", "reproducing", "analysing", "analysing_filters", "analysing_leak", "analysing_models"},
-    {"cli"},
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+def test_the_house_keeps_its_rules() -> None:
+    assert violations(SOURCE) == []
 
 
-def imported(path: Path) -> set[str]:
-    """Parts of the package that a file imports, at any depth."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fedrec":
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("fedrec.")}
-    return {part for part in found if part in LEVEL}
+def test_the_rules_see_the_whole_house() -> None:
+    tree = Tree(SOURCE)
+    assert len(tree.files) > 250
+    graph = tree.graph()
+    assert "fedrec.keyed" in graph["fedrec.core.method"]  # `from fedrec import keyed`
+    assert "fedrec.cli.progress" in graph["fedrec.cli.run"]  # inside a function
+    assert {"experiment", "runs", "report"} <= frozenset().union(*LAYERS)
+    assert {path.stem for path in SOURCE.glob("*.py")} == AT_THE_TOP
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_go_one_way(path):
-    home = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if home not in LEVEL:
-        return
-    upward = {part for part in imported(path) if LEVEL[part] > LEVEL[home]}
-    # the loader of a class from a file, and the doctor, are the only ones to reach for the package itself
-    assert not upward, f"{path.name} ({home}) imports {sorted(upward)} from above"
+KEPT = {
+    "__init__.py": "",
+    "errors.py": "",
+    "keyed.py": "",
+    "data/load.py": "from fedrec import keyed\nfrom fedrec.errors import BadInput",
+    "core/method.py": "import numpy\nfrom fedrec.data import load",
+    "methods/family/__init__.py": "",
+    "methods/family/paper.py": "from fedrec.core.method import Method\nfrom fedrec.methods.family import engine",
+    "methods/family/engine.py": "def f():\n    from fedrec.core import method",
+    "deploy/flower/grid.py": "import flwr.server\nfrom flwr.common import log",
+    "cli/run.py": "def run():\n    from fedrec.methods.family.paper import Paper",
+}
+
+PLANTED = {
+    "an import from above": ("data/a.py", "from fedrec.core.method import Method", "data/a.py:1 imports"),
+    "one inside a function": ("core/a.py", "def f():\n    import fedrec.cli.run", "core/a.py:2 imports fedrec.cli.run"),
+    "one of the package's name": ("core/a.py", "from fedrec import methods", None),
+    "one for types alone": (
+        "core/a.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fedrec.cli.run import run",
+        "core/a.py:3 imports fedrec.cli.run from above",
+    ),
+    "a circle in a folder": (
+        "methods/family/engine.py",
+        "def f():\n    from fedrec.methods.family.paper import Paper",
+        "fedrec.methods.family.engine and fedrec.methods.family.paper import one another",
+    ),
+    "Flower outside its room": ("deploy/node.py", "from flwr.client import App", "deploy/node.py:1 imports flwr"),
+    "Flower inside a function": ("deploy/node.py", "def f():\n    import flwr as f", "deploy/node.py:2 imports flwr"),
+    "a loose file": ("running.py", "", "running.py stands at the top"),
+    "a room that nobody planned": ("helpers/a.py", "", "helpers/ is no room of the house"),
+    "utils": ("core/utils.py", "", "core/utils.py is called utils"),
+    "a relative import": ("core/a.py", "from . import method", "core/a.py:1 imports ."),
+    "a kernel past our cache": ("learn/k.py", "from numba import njit", "learn/k.py:1 imports numba.njit"),
+    "the same in another way": ("learn/k.py", "import numba", "learn/k.py:1 imports numba"),
+}
 
 
-def test_only_deploy_imports_flower():
-    for path in SOURCE.rglob("*.py"):
-        if "deploy" not in path.parts:
-            text = path.read_text()
-            assert "import flwr" not in text, path
-            assert "from flwr" not in text, path
+def planted(root: Path, *files: tuple[str, str]) -> Path:
+    for name, content in [*KEPT.items(), *files]:
+        path = root / "fedrec" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return root / "fedrec"
 
 
-def test_there_is_no_utils():
-    assert not [p for p in SOURCE.rglob("*") if "util" in p.name]
+def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
+    assert violations(planted(tmp_path)) == []
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_planted_violation_is_found(what: str, tmp_path: Path) -> None:
+    name, content, expected = PLANTED[what]
+    extra = [("methods/__init__.py", "")] if expected is None else []
+    found = violations(planted(tmp_path, (name, content), *extra))
+    assert len(found) == 1, found
+    assert found[0].startswith(expected or f"{name}:1 imports fedrec.methods from above")
+
+
+def test_a_long_circle_is_one_group() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set[str]()}
+    assert circles(graph) == [["a", "b", "c"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set[str]()}) == []
+
+
+def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv = ['fedrec', '--help']\n"
         "from fedrec.cli.main import main\n"
@@ -73,7 +104,7 @@ def test_help_imports_nothing_heavy():
     assert "HEAVY []" in done.stdout
 
 
-def test_the_torch_path_needs_no_numba():
+def test_the_torch_path_needs_no_numba() -> None:
     """A machine with torch and numpy alone can train (CUDA machines often have nothing else)."""
     code = (
         "import sys\n"
@@ -85,10 +116,47 @@ def test_the_torch_path_needs_no_numba():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_only_kernels_import_numba():
-    """In learn/ a folder of their own; elsewhere a file named so, and the counting of ranks."""
-    kernels = {SOURCE / "evaluation" / "counting.py", *(SOURCE / "learn" / "kernel").iterdir()}
+def test_only_kernels_import_numba() -> None:
+    """In learn/ a folder of their own; elsewhere a file named so."""
     for path in SOURCE.rglob("*.py"):
-        if path not in kernels and not path.stem.endswith("_kernel"):
+        if path.parent != SOURCE / "learn" / "kernel" and not path.stem.endswith("_kernel") and path.stem != "compiled":
             text = path.read_text()
             assert not [how for how in ("import numba", "from numba", "llvmlite") if how in text], path
+
+
+METHODS = SOURCE / "methods"
+PAPERS = ["fedca/fedca.py", "fedcia/fedcia.py", "two_views/fed3cr.py", "two_views/fediar.py", "vae/feddae.py"]
+"""Files that show a paper's objective and server step."""
+
+
+def other_rooms(path: Path, home: str) -> set[str]:
+    """Modules of `methods` outside a folder, and outside what all methods may share, that a file imports."""
+    allowed = (f"fedrec.methods.{home}", "fedrec.methods._shared", "fedrec.methods.registry")
+    named = {found.module for found in imports(path.read_text()) if found.name}
+    return {name for name in named if name.startswith("fedrec.methods") and not name.startswith(allowed)}
+
+
+@pytest.mark.parametrize("home", ["_shared", "fedca", "fedcia", "references", "two_views", "vae"])
+def test_an_engine_lives_with_its_papers(home: str) -> None:
+    """A family's folder takes nothing from another method's."""
+    files = sorted((METHODS / home).glob("*.py"))
+    assert len(files) > 1
+    for path in files:
+        assert not other_rooms(path, home), path
+        assert len(path.read_text().splitlines()) <= 250, path
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_papers_file_is_read_without_hops(paper: str) -> None:
+    """No hop to another room but learn/, maths/ and backbones/, beside the contract that every method fulfils."""
+    rooms = {"core", "data", "learn", "maths", "backbones", "methods", "errors", "keyed"}
+    named = [found.module.split(".") for found in imports((METHODS / paper).read_text())]
+    assert {parts[1] for parts in named if parts[0] == "fedrec" and len(parts) > 1} <= rooms
+
+
+def test_a_hop_into_another_family_is_noticed(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "from fedrec.methods.vae.feddae import FedDae\nfrom fedrec.methods.fedca.messages import Reported\n"
+    )
+    assert other_rooms(planted, "fedca") == {"fedrec.methods.vae.feddae"}

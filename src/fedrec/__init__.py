@@ -3,32 +3,142 @@
 >>> import fedrec
 >>> result = fedrec.run("popularity", data="demo")
 >>> [r.item for r in result.recommend("u001", k=3)]      # doctest: +SKIP
+
+Who writes a method of their own finds all they need here, too (CONTRIBUTING.md has a whole one):
+
+>>> from fedrec import Card, Method, register, train_block
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
-    from fedrec.running import Result
+    from pydantic import Field
+
+    from fedrec.backbones.mf import MatrixFactorisation
+    from fedrec.core.fold import add_rows
+    from fedrec.core.messages import Download, Model, Private, Rows, Upload, per_client, per_user, shared
+    from fedrec.core.method import Card, Method, Update
+    from fedrec.core.settings import PrivacySettings, TrainingSettings
+    from fedrec.data.interactions import Interactions
+    from fedrec.experiment.summarise import Result
+    from fedrec.learn.samples import draw
+    from fedrec.learn.train import train_block
+    from fedrec.methods.registry import register
+    from fedrec.report.model.comparison import Comparison
+    from fedrec.runs.keywords import RunOptions, SharedOptions
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "open_run", "run"]
+__all__ = [
+    "Card",
+    "Download",
+    "Field",
+    "MatrixFactorisation",
+    "Method",
+    "Model",
+    "PrivacySettings",
+    "Private",
+    "Rows",
+    "TrainingSettings",
+    "Update",
+    "Upload",
+    "__version__",
+    "add_rows",
+    "compare",
+    "draw",
+    "load",
+    "methods",
+    "open_run",
+    "per_client",
+    "per_user",
+    "register",
+    "run",
+    "shared",
+    "train_block",
+]  # fmt: skip
+
+_HOMES = {
+    "pydantic": ("Field",),
+    "fedrec.backbones.mf": ("MatrixFactorisation",),
+    "fedrec.core.fold": ("add_rows",),
+    "fedrec.core.messages": ("Download", "Model", "Private", "Rows", "Upload", "per_client", "per_user", "shared"),
+    "fedrec.core.method": ("Card", "Method", "Update"),
+    "fedrec.core.settings": ("PrivacySettings", "TrainingSettings"),
+    "fedrec.learn.samples": ("draw",),
+    "fedrec.learn.train": ("train_block",),
+    "fedrec.methods.registry": ("register",),
+}
+"""Where the names for authors of methods come from, when they are asked for: importing fedrec takes no time."""
 
 
-def run(method: str, data: str = "demo", *, out: str | Path | None = None, **options: Any) -> Result:
-    """Train and judge a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set``.
+def run(
+    method: str, data: str | Path = "demo", *, out: str | Path | None = None, **options: Unpack[RunOptions]
+) -> Result:
+    """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set``.
 
     >>> fedrec.run("fedavg", data="ml-100k", rounds=50, settings={"dim": 16})      # doctest: +SKIP
     """
-    from fedrec.running import execute, resolve
+    from fedrec.experiment.resolve import resolve
+    from fedrec.experiment.run import execute
 
-    return execute(resolve(method, {"data": str(data), **options}), Path(out) if out is not None else None)
+    return execute(resolve(method, {"data": str(data), **options}), None if out is None else Path(out))
+
+
+def compare(
+    methods: Sequence[str],
+    data: str | Path = "demo",
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    out: str | Path | None = None,
+    jobs: int = 1,
+    **options: Unpack[SharedOptions],
+) -> Comparison:
+    """Several methods under several seeds, with the controls, as ``fedrec compare``; runs lie in ``out``.
+
+    >>> fedrec.compare(["fedavg", "fedca"], data="ml-100k", rounds=50).rows      # doctest: +SKIP
+    """
+    from fedrec.experiment.compare import carry_out, plan
+
+    given: dict[str, Any] = {**options, "data": str(data)}
+    own = given.pop("settings", {})
+    planned = plan(
+        [methods] if isinstance(methods, str) else methods, seeds, given, own, None if out is None else Path(out)
+    )
+    return carry_out([planned], parallel=jobs)[0]
 
 
 def open_run(path: str | Path) -> Result:
     """A finished run, with its metrics and its model."""
-    from fedrec.running import opened
+    from fedrec.experiment.open import opened
 
     return opened(Path(path))
+
+
+def load(data: str | Path, data_dir: str | Path | None = None, *, min_interactions: int | None = None) -> Interactions:
+    """A data set, file or folder with a ready split, as ``--data`` reads it."""
+    from fedrec.data.load import load as read
+
+    return read(str(data), None if data_dir is None else Path(data_dir), min_interactions=min_interactions)
+
+
+def methods() -> list[str]:
+    """Names of all methods. (Once a method is loaded the package of that name stands here; it answers the same.)"""
+    from fedrec.methods.registry import names
+
+    return names()
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'fedrec' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,10 +16,10 @@ from made_runs import made_run
 from webdriver import Browser, programs
 
 from fedrec.recipes import published
-from fedrec.report.comparison import Failure, compare_runs
-from fedrec.report.page_comparison import comparison_page
-from fedrec.report.page_reproduction import reproduction_page
-from fedrec.report.reproduction import Panel, Reproduction, line_of
+from fedrec.report.model.comparison import Failure, compare_runs
+from fedrec.report.model.reproduction import Panel, Reproduction, line_of
+from fedrec.report.page.comparison import comparison_page
+from fedrec.report.page.reproduction import reproduction_page
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def test_the_example_of_the_page_obeys_every_law(fedrec: Cli, example: str, tmp_
     assert "BROKEN" not in done.err
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[Any, ...]] = {
     "its upload carries the user vectors": (
         "6",
         "private field 'users' leave",
@@ -187,7 +187,8 @@ def test_a_momentum_on_the_method_is_named(fedrec: Cli, example: str, tmp_path: 
         ),
         (
             "central.py",
-            "from fedrec.methods.registry import register\nfrom fedrec.methods.popularity import Popularity\n\n\n"
+            "from fedrec.methods.registry import register\n"
+            "from fedrec.methods.references.popularity import Popularity\n\n\n"
             "@register\nclass Mine(Popularity):\n    name = 'mine'\n",
             "centralised references only",
         ),

@@ -14,10 +14,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fedrec import comparing, running
 from fedrec.cli.compare import data_names
 from fedrec.cli.main import app
 from fedrec.errors import BadInput
+from fedrec.experiment import compare as comparing
+from fedrec.experiment import run as running
+from fedrec.experiment.resolve import resolve
 
 FAST = ["--rounds", "2", "--set", "epochs=1", "--set", "dim=4", "--quiet"]
 
@@ -84,7 +86,7 @@ def test_json_rows(first: tuple[Path, Any]) -> None:
 def test_runs_equal_single_runs(first: tuple[Path, Any]) -> None:
     content = json.loads((first[0].parent / "c.json").read_text(encoding="utf-8"))
     row = next(row for row in content["rows"] if row["method"] == "fedavg")
-    alone = running.execute(running.resolve("fedavg", {"rounds": 2, "seed": 1, "settings": {"epochs": 1, "dim": 4}}))
+    alone = running.execute(resolve("fedavg", {"rounds": 2, "seed": 1, "settings": {"epochs": 1, "dim": 4}}))
     assert row["values"]["HR@10"][1] == pytest.approx(alone.metrics["HR@10"])
 
 
@@ -155,7 +157,7 @@ def test_a_folder_of_something_else_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_failing_run_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedrec.methods.ease import Ease
+    from fedrec.methods.references.ease import Ease
 
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("no inverse")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
@@ -22,10 +23,10 @@ ALL = dict(commands(get_command(app)))
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_every_parameter_is_explained(words, fedrec, monkeypatch):
+def test_every_parameter_is_explained(words: tuple[str, ...], fedrec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     shown = " ".join(fedrec(*words, "--help").out.split())
-    for parameter in ALL[words].params:
+    for parameter in ALL[words].get_params(click.Context(ALL[words])):
         explained = getattr(parameter, "help", None)
         assert explained, f"{parameter.name} has no help"
         assert " ".join(explained.split()) in shown

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from crafted_state import HOSTILE_NAMES, craft, craft_old, hostile_structures, parts
-from fedrec import running
 from fedrec.core.loop import Progress, Record
+from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute
 from fedrec.runs import sealed
 from fedrec.runs.manifest import write_manifest
 
@@ -35,9 +36,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if record.round == 2:
             raise Killed
 
-    running.execute(running.resolve("fedavg", dict(given)), home / "finished")
+    execute(resolve("fedavg", dict(given)), home / "finished")
     with pytest.raises(Killed):
-        running.execute(running.resolve("fedavg", dict(given)), home / "stopped", stop)
+        execute(resolve("fedavg", dict(given)), home / "stopped", stop)
     return home
 
 
@@ -241,8 +242,9 @@ def test_a_manifest_that_is_gone_is_missed(fedrec: Callable[..., Any], finished:
 
 
 def test_a_users_table_that_was_exchanged_is_refused(finished: Path) -> None:
-    from fedrec.errors import BadInput
     from fedrec.report.runs import load_run
+
+    from fedrec.errors import BadInput
 
     load_run(finished)
     file = finished / "users.parquet"

@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
-from fedrec import cells, reproducing, running
-from fedrec.jobs import Job
+from fedrec.experiment import pool as pools
+from fedrec.experiment import reproduce as reproducing
+from fedrec.experiment import run as running
+from fedrec.experiment.estimate import Estimate
+from fedrec.experiment.jobs import Job
+from fedrec.experiment.resolve import resolve
 from fedrec.recipes import published
 from fedrec.recipes.published import PAPERS, Column, Paper, PublishedTable, TableRow, Value, find
 from fedrec.runs.settings import RunSettings
@@ -93,7 +97,8 @@ def test_an_interrupted_table_goes_on_without_repeating_a_cell(
     fedrec: Any, paper: Any, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paper(small_table())
-    execute, wanted = running.execute, []
+    execute = running.execute
+    wanted: list[str] = []
 
     def stopped(settings: RunSettings, out: Path | None = None, *rest: Any) -> Any:
         if len(wanted) == 3:
@@ -251,7 +256,7 @@ def test_rows_of_methods_that_are_here_have_valid_settings() -> None:
                 if row.blocked or row.method not in names():
                     continue
                 try:
-                    running.resolve(row.method, {"data": column.data, "rounds": 1, "settings": dict(row.settings)})
+                    resolve(row.method, {"data": column.data, "rounds": 1, "settings": dict(row.settings)})
                 except Exception as problem:
                     lost.append(f"{name} {table.number} {row.name}: {problem}")
     allowed = [text for text in lost if "lightgcn" not in text.lower() and "one step" not in text]
@@ -285,14 +290,14 @@ def test_rows_that_mean_the_same_run_share_it(tmp_path: Path) -> None:
 
 
 def test_the_estimate_prefers_what_is_alike() -> None:
-    estimate = cells.Estimate()
+    estimate = Estimate()
     slow = RunSettings(method="fedca", data="ml-1m", protocol="strict")
     quick = RunSettings(method="fcf", data="demo", protocol="strict")
     assert estimate.left([slow], {}, 1) is None
     estimate.add(quick, 10.0)
     assert estimate.of(slow) == 10.0
     once = RunSettings(method="popularity", data="demo", protocol="strict", rounds=1)
-    alone = cells.Estimate()
+    alone = Estimate()
     alone.add(once, 0.5)
     assert alone.of(slow) == 0.5 * slow.rounds  # another kind: by its rounds
     estimate.add(slow, 100.0)
@@ -318,15 +323,15 @@ def test_a_large_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.Monkey
         Job(RunSettings(method=method, data=data, settings={"dim": 16}), tmp_path / f"{i}", "new")
         for i, (method, data) in enumerate([("fedca", "ml-1m"), ("fedca", "ml-1m"), ("fcf", "demo")])
     ]
-    pool = cells._Pool(jobs, 3, 3, 8000, cells.Silent(), cells.Estimate())
+    pool = pools._Pool(jobs, 3, 3, 8000, pools.Silent(), Estimate())
 
     def start(job: Job, need: float) -> Any:
         started.append((job.settings.data, len(pool.processes)))
-        return cells._Process(job, Fake(), 0.0, need)  # type: ignore[arg-type]
+        return pools._Process(job, Fake(), 0.0, need)  # type: ignore[arg-type]
 
     monkeypatch.setattr(pool, "_start", start)
     monkeypatch.setattr(pool, "_ended", lambda process: pool.processes.remove(process))
-    monkeypatch.setattr(cells, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(pools, "POLL_SECONDS", 0.0)
     pool.run()
     # the second large one does not fit beside the first; the small one does
     assert [data for data, _ in started] == ["ml-1m", "demo", "ml-1m"]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrec import running
+from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute
 
 BLOCKED = """
 import importlib.util, sys
@@ -41,5 +42,5 @@ def test_a_run_without_numba_gives_the_same_result(method: str, tmp_path: Path) 
     assert (out / "users.csv").is_file()
     found = json.loads((out / "result.json").read_text(encoding="utf-8"))["metrics"]["test"]
     given = {"data": "demo", "rounds": 1, "settings": {"dim": 4, "epochs": 1}}
-    for metric, value in running.execute(running.resolve(method, given)).metrics.items():
+    for metric, value in execute(resolve(method, given)).metrics.items():
         assert found[metric] == pytest.approx(value, abs=0.02)

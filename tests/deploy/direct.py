@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrec import running
 from fedrec.core.loop import Plan, Progress, run_rounds
 from fedrec.deploy.flower.records import from_records, to_records
 from fedrec.deploy.messages.envelope import BadLetter, Plain, fault_in, unpack_answer
 from fedrec.deploy.messages.letters import Answer, Fault
+from fedrec.experiment.prepare import prepare
 from fedrec.laws.nodes import RUN, DirectExchange, federation
 from fedrec.runs.settings import RunSettings
 
@@ -31,5 +31,5 @@ def records_of(runtime: Any, plan: Plan, progress: Progress) -> list[Any]:
 
 def in_process(settings: RunSettings) -> list[Any]:
     """The log of the same run in process."""
-    prepared = running.prepare(settings)
+    prepared = prepare(settings)
     return records_of(prepared.runtime, prepared.plan, Progress())

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedrec import running
 from fedrec.core.settings import build
 from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
 from fedrec.deploy.processes import free_ports
 from fedrec.deploy.server.job import Job, read_served
 from fedrec.deploy.server.rules import Rules
+from fedrec.experiment.prepare import prepare
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 
@@ -42,7 +42,7 @@ def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: 
 def new_run(folder: Path, settings: RunSettings, nodes: int, **rules: Any) -> RunFolder:
     """A run's folder as ``fedrec run --runtime flower`` makes it."""
     made = RunFolder.create(folder, settings)
-    world = running.prepare(settings).people.world
+    world = prepare(settings).people.world
     job = Job(build(Rules, {"nodes": nodes, **rules}, "test"), world.n_items, world.name, own_data=False)
     job.write(folder)
     return made

@@ -8,16 +8,15 @@ import pytest
 from live import carry_out, new_run, start_cluster, wait
 from without import clients_of, in_process_without
 
-from fedrec import running
 from fedrec.deploy.processes import listening, marked
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 
 NODES, ROUNDS = 3, 6  # rounds enough for a node to come back in
 
 
 def test_killed_node_and_killed_server(tmp_path: Path) -> None:
-    settings = running.resolve(
-        "fedavg", {"data": "demo", "rounds": ROUNDS, "seed": 1, "settings": {"epochs": 1, "dim": 4}}
-    )
+    settings = resolve("fedavg", {"data": "demo", "rounds": ROUNDS, "seed": 1, "settings": {"epochs": 1, "dim": 4}})
     run = new_run(tmp_path / "run", settings, NODES, deadline=40.0)
     held, hold = tmp_path / "node1" / "held", tmp_path / "node1" / "hold-2"
     hold.parent.mkdir()
@@ -41,7 +40,7 @@ def test_killed_node_and_killed_server(tmp_path: Path) -> None:
     assert not marked(cluster.crew.tag)
     assert not listening(cluster.link_port)
 
-    away = {r["round"]: clients_of(running.prepare(settings).people, 1, NODES) for r in records if r["missing"]}
+    away = {r["round"]: clients_of(prepare(settings).people, 1, NODES) for r in records if r["missing"]}
     assert 2 in away, "node1 was not missed in the round in which it was killed"
     assert all(line.startswith("node1: ") for r in records for line in r["missing"])
     assert not records[-1]["missing"], "node1 was not taken back"

@@ -12,7 +12,6 @@ import pytest
 from direct import RUN, DirectExchange, federation, in_process, records_of
 from without import clients_of, in_process_without
 
-from fedrec import running
 from fedrec.core import wire
 from fedrec.core.loop import Progress, run_rounds
 from fedrec.core.messages import Rows
@@ -21,6 +20,8 @@ from fedrec.deploy.messages.letters import Answer, Ask, Fault
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.server.federation import TooFewNodes
 from fedrec.deploy.server.rules import Rules
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 
 SMALL = {"epochs": 2, "dim": 4}
@@ -29,7 +30,7 @@ SMALL = {"epochs": 2, "dim": 4}
 def settings_of(method: str, **more: Any) -> Any:
     own = {key: value for key, value in SMALL.items() if key in find(method).Settings.model_fields}
     settings = {**own, **more.pop("settings", {})}
-    return running.resolve(method, {"rounds": 3, "seed": 3, **more, "settings": settings})
+    return resolve(method, {"rounds": 3, "seed": 3, **more, "settings": settings})
 
 
 def rules(**given: Any) -> Rules:
@@ -160,7 +161,7 @@ def test_a_node_that_goes_wrong_is_left_out_and_taken_back(how: str, tmp_path: P
     settings = settings_of("fedavg", rounds=4)
     runtime, plan, progress, _ = federation(tmp_path, settings, 3, rules(), spoilt(how))
     found = records_of(runtime, plan, progress)
-    people = running.prepare(settings).people
+    people = prepare(settings).people
     wanted = in_process_without(settings, {2: clients_of(people, 1, 3)})
     assert [len(record.missing) for record in found] == [0, 1, 0, 0]
     assert found[1].missing[0].startswith("node1: ")

@@ -15,7 +15,6 @@ import pytest
 from direct import RUN, federation, records_of
 
 from crafted_state import HOSTILE_NAMES, craft, craft_old, parts
-from fedrec import running
 from fedrec.core.old_names import OLD_NAMES
 from fedrec.deploy.flower.commands import Link, connection
 from fedrec.deploy.messages.letters import Settle
@@ -26,6 +25,7 @@ from fedrec.deploy.processes import Crew, write_toml
 from fedrec.deploy.server.job import Job, read_served, write_served
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 
@@ -36,7 +36,7 @@ FLIPS = 100
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A node's folder after a run of two rounds."""
     home = tmp_path_factory.mktemp("federation")
-    settings = running.resolve("fedavg", {"rounds": 2, "settings": {"dim": 2, "epochs": 1}})
+    settings = resolve("fedavg", {"rounds": 2, "settings": {"dim": 2, "epochs": 1}})
     runtime, plan, progress, _ = federation(home, settings, 2)
     records_of(runtime, plan, progress)
     Node(NodeOptions("node0", home / "node0"), RUN).settle(Settle(RUN, progress.best_round))
@@ -179,7 +179,7 @@ def test_a_servers_files_are_its_own(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_a_deployed_run_is_its_own(tmp_path: Path) -> None:
-    settings = running.resolve("fedavg", {"rounds": 2})
+    settings = resolve("fedavg", {"rounds": 2})
     RunFolder.create(tmp_path / "run", settings, private=True)
     Job(Rules(), 3, "mine", own_data=True, catalogue=("a", "b", "c")).write(tmp_path / "run")
     write_served(tmp_path / "run", done=False, state="waiting for nodes")

@@ -12,11 +12,11 @@ import pytest
 from direct import delivered, federation, records_of
 from hostile import ARRAYS, LETTERS, Attack, every, hostile, huge_numbers, taken_apart
 
-from fedrec import running
 from fedrec.core.state import flatten
 from fedrec.deploy.messages.letters import Answer, Ask, Fault
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.rules import Rules
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 
 SMALL = {"dim": 4, "epochs": 1, "warmup": 1}
@@ -26,7 +26,7 @@ Spoil = Callable[[str, Ask, Callable[[], Answer]], Answer | Fault]
 def settings_of(method: str, rounds: int, more: dict[str, Any]) -> Any:
     kind = find(method)
     own = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
-    return running.resolve(method, {"rounds": rounds, "clients": 9, "settings": {**own, **kind.small, **more}})
+    return resolve(method, {"rounds": rounds, "clients": 9, "settings": {**own, **kind.small, **more}})
 
 
 def attacked(folder: Path, method: str, attacks: list[Attack], more: dict[str, Any]) -> tuple[list[Any], Federation]:

@@ -13,7 +13,6 @@ import pytest
 from direct import RUN, federation
 from hostile import put_together, taken_apart
 
-from fedrec import running
 from fedrec.core.settings import FOLDER, MEMORY
 from fedrec.deploy.messages.envelope import Plain, pack_ask, pack_meet, pack_settle
 from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
@@ -22,6 +21,7 @@ from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.node.worker import Worker
 from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 
 SPILLING = ["feddae", "fed3cr", "fedrap", "fediar"]
@@ -102,7 +102,7 @@ def test_settings_that_cannot_be_carried_out_are_refused(given: Any, said: str, 
 @pytest.fixture
 def asked(tmp_path: Path) -> tuple[Worker, Ask]:
     """A node, and a sound message to it."""
-    settings = running.resolve("fedavg", {"rounds": 3, "clients": 6, "settings": {"dim": 4, "epochs": 1}})
+    settings = resolve("fedavg", {"rounds": 3, "clients": 6, "settings": {"dim": 4, "epochs": 1}})
     found: list[Ask] = []
 
     def watch(name: str, ask: Ask, work: Any) -> Answer:

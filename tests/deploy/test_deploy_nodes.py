@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from direct import RUN, DirectExchange, in_process, records_of
 
-from fedrec import running
 from fedrec.core.loop import Progress
 from fedrec.core.settings import build
 from fedrec.data.load import load
@@ -30,6 +29,9 @@ from fedrec.deploy.server.serve import upcoming
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute
 from fedrec.runs.plan import plan_of
 
 
@@ -48,11 +50,11 @@ def own_files(folder: Path) -> tuple[list[NodeOptions], tuple[str, ...]]:
 
 
 def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendations(tmp_path: Path) -> None:
-    settings = running.resolve("fedavg", {"rounds": 2, "settings": {"dim": 4, "epochs": 1}})
+    settings = resolve("fedavg", {"rounds": 2, "settings": {"dim": 4, "epochs": 1}})
     options, catalogue = own_files(tmp_path)
     word = Meet(RUN, settings.model_dump_json(exclude={"data_dir"}), catalogue)
     roster = Roster.of([Node(o, RUN).meet(word) for o in reversed(options)])
-    method = running.prepare(settings).method
+    method = prepare(settings).method
     plan, progress = plan_of(settings, find_protocol(settings.protocol), method), Progress()
     runtime = Federation(
         method,
@@ -73,7 +75,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
         recommend(tmp_path / "a", "u003")
     for node in options:
         Node(node, RUN).settle(Settle(RUN, progress.best_round))
-    plain = running.execute(settings)
+    plain = execute(settings)
     for folder, user in ((tmp_path / "a", "u003"), (tmp_path / "b", "u090")):
         assert [r.item for r in recommend(folder, user, 5)] == [r.item for r in plain.recommend(user, 5)]
     with pytest.raises(BadInput, match="this node has no user 'u090'"):
@@ -82,7 +84,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
 
 def test_an_item_outside_the_catalogue_is_refused(tmp_path: Path) -> None:
     options, catalogue = own_files(tmp_path)
-    settings = running.resolve("fedavg", {"rounds": 1})
+    settings = resolve("fedavg", {"rounds": 1})
     with pytest.raises(BadInput, match="not in the run's catalogue of 159 items, the first is 'i001'"):
         Node(options[0], RUN).meet(Meet(RUN, settings.model_dump_json(), catalogue[1:]))
 
@@ -90,14 +92,14 @@ def test_an_item_outside_the_catalogue_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [{"protocol": "paper-feddae"}, {"evaluate_users": 5}, {"clients": 3}])
 def test_what_needs_everybodys_data_is_refused(given: dict[str, Any], tmp_path: Path) -> None:
     options, catalogue = own_files(tmp_path)
-    settings = running.resolve("fedavg", {"rounds": 1, **given})
+    settings = resolve("fedavg", {"rounds": 1, **given})
     with pytest.raises(BadInput):
         Node(options[0], RUN).meet(Meet(RUN, settings.model_dump_json(), catalogue))
 
 
 def test_a_node_says_only_the_kind_of_an_error(tmp_path: Path) -> None:
     options, catalogue = own_files(tmp_path)
-    settings = running.resolve("fedavg", {"rounds": 1, "settings": {"dim": 4}})
+    settings = resolve("fedavg", {"rounds": 1, "settings": {"dim": 4}})
     worker = Worker(options[0])
     meet = pack_meet(Meet(RUN, settings.model_dump_json(exclude={"data_dir"}), catalogue))
     hello = unpack_hello(worker.handle(meet))

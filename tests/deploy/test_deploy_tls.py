@@ -15,13 +15,13 @@ import pytest
 from direct import in_process
 from live import carry_out, new_run, start_cluster
 
-from fedrec import running
 from fedrec.core import wire
 from fedrec.deploy.credentials import make_node, make_server
 from fedrec.deploy.flower.commands import NODE, Cluster, Link, node_command
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import free_ports, listening, marked
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 
 NODES = int(os.environ.get("FEDREC_NODES", "4"))
@@ -53,7 +53,7 @@ def settings_of(method: str) -> Any:
     known = find(method).Settings.model_fields
     own = {key: value for key, value in {"epochs": 1, "dim": 4}.items() if key in known}
     rounds = 2 if method == "fedavg" else 1
-    return running.resolve(method, {"data": "demo", "rounds": rounds, "seed": 5, "settings": own})
+    return resolve(method, {"data": "demo", "rounds": rounds, "seed": 5, "settings": own})
 
 
 @pytest.mark.parametrize("method", federated())

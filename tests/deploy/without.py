@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrec import running
 from fedrec.core.loop import Progress, run_rounds
 from fedrec.core.participation import Participation
+from fedrec.experiment.prepare import prepare
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Absent(Participation):
 
 def in_process_without(settings: Any, away: dict[int, Any]) -> list[Any]:
     """The log of an in-process run without these clients in these rounds."""
-    prepared = running.prepare(settings.model_copy(update={"runtime": "simulate"}))
+    prepared = prepare(settings.model_copy(update={"runtime": "simulate"}))
     plan = prepared.plan
     plan = replace(plan, participation=Absent(**vars(plan.participation), away=away))
     return run_rounds(prepared.runtime, plan, Progress(), lambda record, now: None).records

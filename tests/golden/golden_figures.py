@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fedrec import running
 from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.method import Method
 from fedrec.core.state import flatten
 from fedrec.deploy.node.node import Node
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))  # nodes that answer in process
@@ -31,7 +32,7 @@ def settings_of(case: Case) -> Any:
     small = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
     rounds = {} if getattr(kind, "one_shot", False) else {"rounds": 3}
     given = {"data": WORLD, "seed": 5, **rounds, **case.options}
-    return running.resolve(case.method, {**given, "settings": {**small, **OWN.get(case.method, {}), **case.settings}})
+    return resolve(case.method, {**given, "settings": {**small, **OWN.get(case.method, {}), **case.settings}})
 
 
 def is_federated(case: Case) -> bool:
@@ -40,7 +41,7 @@ def is_federated(case: Case) -> bool:
 
 def simulated(case: Case) -> Figures:
     """The case in process."""
-    prepared = running.prepare(settings_of(case))
+    prepared = prepare(settings_of(case))
     progress = run_rounds(prepared.runtime, prepared.plan, Progress(), lambda record, now: None)
     states = {part: arrays_of(value) for part, value in prepared.runtime.snapshot().items()}
     return {"rounds": rounds_of(progress.records), "states": states}

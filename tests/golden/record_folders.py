@@ -17,10 +17,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from fedrec import running
 from fedrec.cli.main import main as cli
 from fedrec.deploy.messages.letters import Settle
 from fedrec.deploy.node.node import Node
+from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
 
@@ -115,18 +116,18 @@ def finished(name: str, out: str) -> dict[str, Any]:
 
 def stopped(name: str, out: str) -> dict[str, Any]:
     """A run of six rounds that was stopped after the third, and the rounds of one that was not."""
-    settings = running.resolve(
+    settings = resolve(
         CASES[name].method,
         {**options_of(name), "rounds": 6, "checkpoint_seconds": 0.0, "settings": sets_of(name)},
     )
-    whole = running.execute(settings, Path("whole") / name)
+    whole = execute(settings, Path("whole") / name)
 
     def stop(record: Any, progress: Any) -> None:
         if record.round == 3:
             raise KeyboardInterrupt
 
     try:
-        running.execute(settings, Path(out), on_round=stop)
+        execute(settings, Path(out), on_round=stop)
     except KeyboardInterrupt:
         lines = (Path("whole") / name / "rounds.jsonl").read_text().splitlines()
         rounds = [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
@@ -136,7 +137,7 @@ def stopped(name: str, out: str) -> dict[str, Any]:
 
 def nodes(name: str, folder: Path) -> dict[str, Any]:
     """The folders of two nodes after a run that they took part in."""
-    settings = running.resolve(CASES[name].method, {**options_of(name), "settings": sets_of(name)})
+    settings = resolve(CASES[name].method, {**options_of(name), "settings": sets_of(name)})
     runtime, plan, progress, exchange = federation(folder, settings, 2)
     records_of(runtime, plan, progress)
     found: dict[str, Any] = {}

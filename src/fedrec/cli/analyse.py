@@ -16,97 +16,77 @@ SPARSE = ("local", "fcf", "perfedrec", "fedfast", "pfedrec", "fedca")
 """What FedCA's figures of sparsity compare."""
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+TRAINED = ("data", "data_dir", "protocol", "rounds", "seed", "settings")
+"""Options of analyses that train."""
 
 
-@app.command("skew")
+@app.command("skew", cls=o.takes(*TRAINED, before="most"))
 def skew(
-    data: o.Data = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "strict",
-    rounds: o.Rounds = None,
-    seed: Seed = 0,
-    sets: o.Sets = None,
+    context: typer.Context,
     most: Annotated[int, typer.Option("--most", help="Largest number of similar clients.")] = 100,
     out: Out = Path("analyses"),
-    quiet: Quiet = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Embedding skew (FedCA Figure 3): train and test accuracy over the number of similar clients aggregated."""
-    from fedrec import analysing
-    from fedrec.report.analyses import curves, points_csv
+    from fedrec.experiment.analyses import skew as analysis
+    from fedrec.report.figures.analyses import curves, points_csv
 
     if most < 10:
         raise BadInput(f"--most {most} is too few; give at least 10")
-    given = _given(data, data_dir, protocol, rounds, seed, sets)
-    points = analysing.skew(given, range(10, most + 1, 10), _progress(quiet))
-    about = f"{data}, protocol {protocol}, seed {seed}; FedAvg, then the mean of s of the most similar clients' tables"
-    shown = _metrics(points)
-    figure = curves(points, "Embedding skew", about, "similar clients s", shown)
-    _write(out, f"skew-{Path(data).name}-{protocol}", figure, points_csv(points, "s", "part"))
+    points = analysis.skew(_given(context), range(10, most + 1, 10), _progress(quiet))
+    about = f"{_about(context)}; FedAvg, then the mean of s of the most similar clients' tables"
+    figure = curves(points, "Embedding skew", about, "similar clients s", _metrics(points))
+    _write(out, _file(context, "skew"), figure, points_csv(points, "s", "part"))
 
 
-@app.command("sparsity")
+@app.command("sparsity", cls=o.takes(*TRAINED, before="shares"))
 def sparsity(
+    context: typer.Context,
     methods: Annotated[list[str] | None, typer.Argument(help="Methods.", show_default=" ".join(SPARSE))] = None,
-    data: o.Data = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "strict",
-    rounds: o.Rounds = None,
-    seed: Seed = 0,
-    sets: o.Sets = None,
     shares: Annotated[str, typer.Option("--shares", help="Shares of the training data.")] = "0.1,0.2,0.3,0.4,0.6,0.8,1",
     out: Out = Path("analyses"),
-    quiet: Quiet = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Sparsity (FedCA Figures 5 and 6, Table 3): accuracy over the share of training data."""
-    from fedrec import analysing
-    from fedrec.report.analyses import curves, points_csv
+    from fedrec.experiment.analyses import sparsity as analysis
+    from fedrec.report.figures.analyses import curves, points_csv
 
     try:
         chosen = [float(share) for share in shares.split(",")]
     except ValueError:
         raise BadInput(f"--shares {shares!r} is not a list of numbers; write it as 0.4,0.6,1") from None
     names = methods or list(SPARSE)
-    given = _given(data, data_dir, protocol, rounds, seed, sets)
-    points = analysing.sparsity(names, chosen, given, _progress(quiet))
-    about = f"{data}, protocol {protocol}, seed {seed}; the judging is that of the whole data"
+    points = analysis.sparsity(names, chosen, _given(context), _progress(quiet))
+    about = f"{_about(context)}; the judging is that of the whole data"
     figure = curves(points, "Sparsity of training data", about, "share of training data", _metrics(points))
-    _write(out, f"sparsity-{Path(data).name}-{protocol}", figure, points_csv(points, "share", "method"))
+    _write(out, _file(context, "sparsity"), figure, points_csv(points, "share", "method"))
 
 
-@app.command("weights")
+@app.command("weights", cls=o.takes(*TRAINED, before="count"))
 def weights(
-    data: o.Data = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "strict",
-    rounds: o.Rounds = None,
-    seed: Seed = 0,
-    sets: o.Sets = None,
+    context: typer.Context,
     count: Annotated[int, typer.Option("--clients-shown", help="How many random clients are shown.")] = 10,
     out: Out = Path("analyses"),
-    quiet: Quiet = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Aggregation weights of FedCA (Figure 7): similarity, complementarity and what they make together."""
-    from fedrec import analysing
-    from fedrec.report.analyses import heat_maps, matrix_csv
+    from fedrec.experiment.analyses import weights as analysis
+    from fedrec.report.figures.analyses import heat_maps, matrix_csv
 
-    found = analysing.weights(_given(data, data_dir, protocol, rounds, seed, sets), count, _progress(quiet))
+    found = analysis.weights(_given(context), count, _progress(quiet))
     matrices = {
         "similarity S": found.similarity,
         "complementarity C": found.complementarity,
         "composite weights W": found.composite,
     }
-    about = f"{data}, protocol {protocol}, seed {seed}; {len(found.clients)} random clients"
+    about = f"{_about(context)}; {len(found.clients)} random clients"
     figure = heat_maps(found.clients, matrices, "Composite aggregation", about)
-    _write(out, f"weights-{Path(data).name}-{protocol}", figure, matrix_csv(found.clients, matrices))
+    _write(out, _file(context, "weights"), figure, matrix_csv(found.clients, matrices))
 
 
-@app.command("filters")
+@app.command("filters", cls=o.takes("data", "data_dir", "protocol", "seed", before="rounds"))
 def filters(
-    data: o.Data = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "strict",
+    context: typer.Context,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds of the trained methods.")] = 50,
     filter_rounds: Annotated[int, typer.Option("--filter-rounds", help="Rounds of fedspectral.")] = 8,
     ks: Annotated[str, typer.Option("--ks", help="Vectors of fedspectral.")] = "16,32,64",
@@ -114,68 +94,67 @@ def filters(
     noise: Annotated[
         str, typer.Option("--noise", help="Scales of Laplace noise on uploads; one alone leaves the panel out.")
     ] = "0,0.001,0.003,0.01,0.03,0.1",
-    seed: Seed = 0,
-    jobs: Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")] = 1,
+    jobs: o.Jobs = 1,
     out: Out = Path("analyses"),
-    quiet: Quiet = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Federated filters (fedspectral, fedease) beside training and centralised models: rounds, bytes, noise.
 
     Runs lie below the folder; those that are there already are read, not run again.
     """
-    from fedrec import analysing_filters as analysis
     from fedrec.cli.progress import Lines
-    from fedrec.report.filters import filters_csv, filters_figure
+    from fedrec.experiment.analyses import filters as analysis
+    from fedrec.report.figures.filters import filters_csv, filters_figure
 
     o.check_jobs(jobs)
     asked = analysis.Asked(
         o.numbers(ks, "--ks", int), filter_rounds, tuple(o.words(trained)), rounds, o.numbers(noise, "--noise", float),
     )  # fmt: skip
-    name = f"filters-{Path(data).name}-{protocol}"
-    given = o.present(data=data, data_dir=data_dir, protocol=protocol, seed=seed, keep_selected=False)
-    planned = analysis.plan(asked, given, out / f"{name}-seed{seed}")
+    name = _file(context, "filters")
+    planned = analysis.plan(asked, _given(context), out / f"{name}-seed{context.params['seed']}")
     watcher = Lines(quiet, jobs)
     watcher.known(planned.jobs)
     shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
-    _write(out, name, filters_figure(shown, f"{data}, protocol {protocol}, seed {seed}"), filters_csv(shown))
+    _write(out, name, filters_figure(shown, _about(context)), filters_csv(shown))
     for folder, reason in failures.items():
         typer.echo(f"failed: {folder.name}: {reason}", err=True)
     if failures:
         raise typer.Exit(1)
 
 
-@app.command("leak")
+@app.command(
+    "leak",
+    cls=o.takes("data", "data_dir", "protocol", "seed", before="rounds", protocol={"default": "paper-fedca"}),
+)
 def leak(
+    context: typer.Context,
     runs: Annotated[
         list[Path] | None, typer.Argument(help="Folders of runs under the same protocol, to draw beside it.")
     ] = None,
-    data: o.Data = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "paper-fedca",
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds.")] = 100,
     negatives: Annotated[int, typer.Option("--negatives", min=1, help="Negatives per positive and round (N).")] = 4,
-    seed: Seed = 0,
     out: Out = Path("analyses"),
 ) -> None:
     """What elimination alone reaches: HR@10 of a table that knows only which items it was shown as negatives.
 
     A formula without anything fitted; methods whose curve runs along it have learnt which items were never drawn.
     """
-    from fedrec.analysing_leak import EXPECTED, expected, observed
     from fedrec.data.load import load
     from fedrec.evaluation.protocols import find
-    from fedrec.report.analyses import curves, points_csv
+    from fedrec.experiment.analyses.leak import EXPECTED, expected, observed
+    from fedrec.report.figures.analyses import curves, points_csv
 
-    chosen = find(protocol)
-    task = chosen.prepare(load(data, data_dir, paper=chosen.paper), seed)
+    asked = context.params
+    chosen = find(asked["protocol"])
+    task = chosen.prepare(load(asked["data"], o.given(context).get("data_dir"), paper=chosen.paper), asked["seed"])
     shown = [r for r in range(1, rounds + 1) if r % max(1, rounds // 20) == 0 or r == rounds]
     points = expected(task, negatives, shown)
     metric = points[0].metric
     points += [point for point in observed(runs or [], metric, task) if point.x <= rounds]
     _print_curves(points, metric, [r for r in shown if r % max(1, rounds // 10) == 0])
-    about = f"{data}, protocol {protocol}, {negatives} negatives per positive, seed {seed}"
+    about = _about(context).replace(", seed", f", {negatives} negatives per positive, seed")
     figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
-    _write(out, f"leak-{Path(data).name}-{protocol}", figure, points_csv(points, "round", "series"))
+    _write(out, _file(context, "leak"), figure, points_csv(points, "round", "series"))
 
 
 @app.command("items")
@@ -191,8 +170,8 @@ def items(
     "apart" is the mean silhouette of the user's items against the others: 0 where they are mixed, 1 where they are
     two clusters.
     """
-    from fedrec.analysing_models import encoder_run, item_maps
-    from fedrec.report.item_map import item_maps_csv, item_maps_figure
+    from fedrec.experiment.analyses.items import encoder_run, item_maps
+    from fedrec.report.figures.item_map import item_maps_csv, item_maps_figure
 
     prepared, found = encoder_run(run), []
     for one in item_maps(prepared, o.words(users)):
@@ -219,8 +198,8 @@ def views(
     out: Out = Path("analyses"),
 ) -> None:
     """How two views of the items agree: overlap of their rankings (Fed3CR Figure 6), correlated features (Figure 7)."""
-    from fedrec.analysing_models import two_views
-    from fedrec.report.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
+    from fedrec.experiment.analyses.views import two_views
+    from fedrec.report.figures.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
 
     found = [two_views(run, client, depth, persistence) for run in dict.fromkeys(runs)]
     for one in found:
@@ -239,7 +218,7 @@ def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from fedrec.report.terminal import print_table
+    from fedrec.report.text.terminal import print_table
 
     table = Table(metric, *map(str, rounds))
     for series in dict.fromkeys(point.series for point in points):
@@ -248,11 +227,18 @@ def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
     print_table(Console(highlight=False), table)
 
 
-def _given(data: str, data_dir: Path | None, protocol: str, rounds: int | None, seed: int, sets: Any) -> dict[str, Any]:
-    return o.present(
-        data=data, data_dir=data_dir, protocol=protocol, rounds=rounds, seed=seed, keep_selected=False,
-        settings=o.parse_sets(sets),
-    )  # fmt: skip
+def _given(context: typer.Context) -> dict[str, Any]:
+    return {"keep_selected": False, **o.given(context)}
+
+
+def _about(context: typer.Context) -> str:
+    """What a figure says of the data, the protocol and the seed."""
+    asked = context.params
+    return f"{asked['data']}, protocol {asked['protocol']}, seed {asked['seed']}"
+
+
+def _file(context: typer.Context, analysis: str) -> str:
+    return f"{analysis}-{Path(context.params['data']).name}-{context.params['protocol']}"
 
 
 def _metrics(points: Any) -> list[str]:
@@ -271,7 +257,7 @@ def _progress(quiet: bool) -> Any:
 
 
 def _write(out: Path, name: str, figure: Any, data: str) -> None:
-    from fedrec.report.canvas import save_png
+    from fedrec.report.figures.canvas import save_png
     from fedrec.runs.atomic import replace_file, write_text
 
     out.mkdir(parents=True, exist_ok=True)

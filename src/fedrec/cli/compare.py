@@ -13,6 +13,16 @@ from fedrec.cli import options as o
 from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
 
+OPTIONS = o.takes(
+    before="total_memory_mb",
+    left_out=("seed",),
+    data={"help": "Data set, file or folder; several, with commas, make a leaderboard.", "metavar": "NAME,..."},
+    settings={
+        "help": "A setting of every method that has it, or of one (fedavg.dim=16); may repeat.",
+        "metavar": "[METHOD.]KEY=VALUE",
+    },
+)
+
 
 def compare(
     context: typer.Context,
@@ -23,36 +33,6 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", help="Data set, file or folder; several, with commas, make a leaderboard.", metavar="NAME,..."
-        ),
-    ] = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "strict",
-    rounds: o.Rounds = None,
-    participation: o.Share = None,
-    rest: o.Rest = False,
-    dropout: o.Dropout = 0.0,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A setting of every method that has it, or of one (fedavg.dim=16); may repeat.",
-            metavar="[METHOD.]KEY=VALUE",
-        ),
-    ] = None,
-    device: o.Device = "cpu",
-    runtime: Annotated[str, typer.Option("--runtime", help="simulate or flower.")] = "simulate",
-    nodes: Annotated[int, typer.Option("--nodes", help="SuperNodes to start with --runtime flower.")] = 2,
-    min_interactions: o.MinInteractions = None,
-    train_share: o.TrainShare = 1.0,
-    clients: o.Clients = None,
-    evaluate_every: o.EvaluateEvery = 1,
-    patience: o.Patience = None,
-    evaluate_users: o.EvaluateUsers = None,
-    memory_mb: o.MemoryMb = 1024,
     total_memory_mb: Annotated[
         int | None,
         typer.Option(
@@ -61,55 +41,34 @@ def compare(
             show_default="four fifths of what is free",
         ),
     ] = None,
-    checkpoint_seconds: Annotated[
-        float, typer.Option("--checkpoint-seconds", help="Least time between two checkpoints.")
-    ] = 10.0,
-    models: o.Models = True,
-    jobs: Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")] = 1,
+    jobs: o.Jobs = 1,
     so_far: o.SoFar = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/compare-DATA-PROTOCOL")
     ] = None,
     json_file: o.JsonFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Run methods under several seeds and compare them, with the controls random, popularity and local.
 
     Runs that are in the folder already are read, not run again; one that was cut off is continued.
     """
-    from fedrec import comparing
     from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
-    from fedrec.report.leaderboard import Leaderboard, board_json
-    from fedrec.report.records import as_json
+    from fedrec.experiment import compare as comparing
+    from fedrec.report.model.leaderboard import Leaderboard
+    from fedrec.report.text.leaderboard import board_json
+    from fedrec.report.text.records import as_json
 
     check_json(json_file)
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
     o.check_jobs(jobs)
-    given = o.present(
-        data_dir=data_dir,
-        protocol=protocol,
-        rounds=rounds,
-        participation=participation,
-        rest=rest or None,
-        dropout=dropout,
-        device=device,
-        runtime=runtime,
-        nodes=nodes,
-        min_interactions=min_interactions,
-        train_share=train_share,
-        clients=clients,
-        evaluate_every=evaluate_every,
-        patience=patience,
-        evaluate_users=evaluate_users,
-        memory_mb=memory_mb,
-        checkpoint_seconds=checkpoint_seconds,
-        keep_selected=None if models else False,
-    )
-    names = data_names(data)
+    given = o.given(context)
+    own = given.pop("settings", {})
+    names = data_names(given.pop("data", "demo"))
     several = len(names) > 1
-    own, numbers = o.parse_sets(sets), parse_seeds(seeds)
+    numbers = parse_seeds(seeds)
     if several:
         plans = comparing.plan_all(methods, numbers, names, given, own, out)
     else:
@@ -162,7 +121,7 @@ def parse_seeds(text: str) -> list[int]:
 def command_line(context: typer.Context) -> str:
     """The command that was given, in one order and quoted for a shell."""
     words = ["fedrec", context.info_name or "compare"]
-    for parameter in context.command.params:
+    for parameter in context.command.get_params(context):
         source = context.get_parameter_source(parameter.name or "")
         value = context.params.get(parameter.name or "")
         if source is None or source.name != "COMMANDLINE" or parameter.name == "quiet":
@@ -180,15 +139,15 @@ def command_line(context: typer.Context) -> str:
 
 def print_comparison(comparison: Any) -> None:
     """Leak banner, table and notes; within the width of a terminal, elsewhere as wide as they are."""
-    from fedrec.report.terminal import terminal_table
-    from fedrec.report.wording import notes
+    from fedrec.report.text.terminal import terminal_table
+    from fedrec.report.text.wording import notes
 
     _print([terminal_table(comparison)], notes(comparison), comparison.banner)
 
 
 def print_leaderboard(board: Any) -> None:
     """A table a metric, and how to read them."""
-    from fedrec.report.leaderboard import reading, terminal_table
+    from fedrec.report.text.leaderboard import reading, terminal_table
 
     _print([terminal_table(board, metric) for metric in board.metrics], reading(board))
 
@@ -197,7 +156,7 @@ def _print(tables: Sequence[Any], notes: Sequence[str], banner: str | None = Non
     from rich.console import Console
     from rich.text import Text
 
-    from fedrec.report.terminal import print_table
+    from fedrec.report.text.terminal import print_table
 
     console = Console(highlight=False)
     wide = not console.is_terminal

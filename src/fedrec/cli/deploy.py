@@ -93,38 +93,37 @@ def node(
     steps.node(name, data, folder, server, ca, key, port, typer.echo)
 
 
-@app.command("run")
+@app.command(
+    "run",
+    cls=o.takes(
+        "protocol", "rounds", "seed", "participation", "rest", "settings", "min_interactions", "evaluate_every",
+        before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
+    ),
+)  # fmt: skip
 def run(
+    context: typer.Context,
     method: Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")] = None,
     items: Annotated[
         Path | None, typer.Option("--items", help="The public catalogue: a text file, one item id a line.")
     ] = None,
     nodes: Annotated[int, typer.Option("--nodes", help="Nodes to wait for before the first round.")] = 2,
     state: State = Path("server"),
-    protocol: o.Protocol = "strict",
-    rounds: o.Rounds = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn, noise excepted.")] = 0,
-    participation: o.Share = None,
-    rest: o.Rest = False,
-    sets: o.Sets = None,
-    min_interactions: o.MinInteractions = None,
-    evaluate_every: o.EvaluateEvery = 1,
     deadline: Annotated[float, typer.Option("--deadline", help="Seconds a node has for a round.")] = 300.0,
     least: Annotated[float, typer.Option("--least", help="Share of nodes without which no round counts.")] = 0.5,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for nodes to come.")] = 120.0,
     name: Annotated[str, typer.Option("--name", help="What the data is called in the result.")] = "federation",
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, on the server.")] = None,
     json_file: o.JsonFile = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
+    resume: o.Resume = None,
 ) -> None:
     """Run a method over the connected nodes. On the server's machine; the run's folder is written there."""
-    from fedrec import running
     from fedrec.cli.progress import headline
     from fedrec.cli.result import write_json
     from fedrec.cli.run import check_json
     from fedrec.core.settings import build
     from fedrec.deploy import steps
     from fedrec.deploy.server.rules import Rules
+    from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import RunFolder, free_folder
 
     check_json(json_file)
@@ -133,21 +132,9 @@ def run(
     else:
         if method is None or items is None:
             raise BadInput("give a method and --items FILE (the public catalogue), or --resume FOLDER")
-        given = o.present(
-            data=name,
-            protocol=protocol,
-            rounds=rounds,
-            seed=seed,
-            participation=participation,
-            rest=rest or None,
-            min_interactions=min_interactions,
-            evaluate_every=evaluate_every,
-            runtime="flower",
-            nodes=nodes,
-            settings=o.parse_sets(sets),
-        )
+        given = {**o.given(context), "data": name, "runtime": "flower", "nodes": nodes}
         rules = build(Rules, {"nodes": nodes, "deadline": deadline, "least": least, "wait": wait}, "deploy run")
-        chosen = running.resolve(method, given)
+        chosen = resolve(method, given)
         folder = steps.create_run(chosen, items, rules, out or free_folder(Path("runs"), f"{method}-{name}"))
     typer.echo(f"run folder: {folder.path}")
 

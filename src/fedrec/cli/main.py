@@ -20,9 +20,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.run)
-app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
+app.command("run", cls=run.OPTIONS)(run.run)
+app.command("compare", cls=compare.OPTIONS)(compare.compare)
+app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
 app.command("recommend")(recommend.recommend)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)

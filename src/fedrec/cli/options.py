@@ -1,12 +1,17 @@
-"""Options that several verbs share, with one help text each, and the parsing of ``--set``."""
+"""Options that several verbs share: those of a run, made out of its settings, and the parsing of ``--set``."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
+import click
 import typer
+from typer.core import TyperCommand
 
 from fedrec.errors import BadInput
 
@@ -17,23 +22,10 @@ def _a_file(path: Path | None) -> Path | None:
     return path
 
 
-Data = Annotated[str, typer.Option("--data", help="Data set, file, or folder with a ready split.", metavar="NAME|FILE")]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Where data sets lie.", show_default="$FEDREC_DATA, then the cache folder"),
 ]
-Protocol = Annotated[str, typer.Option("--protocol", help="How models are judged: strict or paper-NAME.")]
-Rounds = Annotated[int | None, typer.Option("--rounds", help="Rounds.", show_default="the recipe's, else 100")]
-Share = Annotated[
-    float | None, typer.Option("--participation", help="Share of clients in a round.", show_default="1.0")
-]
-Rest = Annotated[bool, typer.Option("--rest", help="No client takes part twice in a row.")]
-Dropout = Annotated[float, typer.Option("--dropout", help="Probability that a client does not answer.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A setting of the method, e.g. dim=16; may repeat.", metavar="KEY=VALUE"),
-]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 MinInteractions = Annotated[
     int | None,
     typer.Option("--min-interactions", help="Drop users with fewer.", show_default="the data set's own filter"),
@@ -53,34 +45,99 @@ MinRating = Annotated[
         "--min-rating", help="Rows with a lower rating are no interactions.", show_default="those of 0 or less are none"
     ),
 ]
-TrainShare = Annotated[
-    float, typer.Option("--train-share", help="Learn from a random share of each user's training interactions.")
-]
-Clients = Annotated[
-    int | None, typer.Option("--clients", help="Spread users over this many clients.", show_default="one client a user")
-]
-EvaluateEvery = Annotated[int, typer.Option("--evaluate-every", help="Judge every so many rounds.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")]
 SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]
-Models = Annotated[
-    bool,
-    typer.Option(
-        "--models/--no-models",
-        help="Keep the selected model, for `fedrec recommend` (private state of all clients: may be large).",
-    ),
-]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        "--patience",
-        help="Stop after so many judged rounds without a better value.",
-        show_default="the protocol's rule",
-    ),
-]
-EvaluateUsers = Annotated[int | None, typer.Option("--evaluate-users", help="Judge a keyed sample of users.")]
+Resume = Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write the result as one JSON object to this file.", callback=_a_file)
 ]
-MemoryMb = Annotated[int, typer.Option("--memory-mb", help="Working memory that blocks are sized for.")]
+
+
+class RunCommand(TyperCommand):
+    """A command with options of a run, made out of :class:`fedrec.runs.settings.RunSettings` when they are needed.
+
+    Not before: `fedrec --help` need not wait for pydantic.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    """Which options; all where empty."""
+    left_out: ClassVar[tuple[str, ...]] = ()
+    before: ClassVar[str] = ""
+    """The command's own option that they stand before."""
+    changed: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    made: dict[str, Any] | None = None
+    """By field: what turns the words of the command line into a value."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if self.made is None:
+            from fedrec.runs.settings import RunSettings
+
+            names = self.fields or tuple(RunSettings.model_fields)
+            chosen = [name for name in names if name not in ("method", *self.left_out)]
+            options = {name: _option(name, self.changed.get(name, {})) for name in chosen}
+            place = [parameter.name for parameter in self.params].index(self.before)
+            self.params[place:place] = [option for option, _ in options.values()]
+            self.made = {name: convertor for name, (_, convertor) in options.items()}
+        return super().get_params(ctx)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        assert self.callback is not None
+        own = {name: value for name, value in ctx.params.items() if name not in (self.made or {})}
+        return ctx.invoke(self.callback, **own)
+
+
+def takes(*fields: str, before: str, left_out: tuple[str, ...] = (), **changed: Mapping[str, Any]) -> type[RunCommand]:
+    """The kind of a command that takes these options of a run, or all that are not left out, ``before`` one of its own.
+
+    ``changed``: what a command says otherwise (``help``, ``metavar``, ``default``).
+    """
+    own = {"fields": fields, "left_out": left_out, "before": before, "changed": changed}
+    return type("RunCommand", (RunCommand,), own)
+
+
+def _option(name: str, changed: Mapping[str, Any]) -> tuple[click.Parameter, Any]:
+    """A field of the run's settings as an option of the command line, and what converts its value."""
+    from typer.main import get_click_param
+    from typer.models import ParamMeta
+
+    from fedrec.runs.settings import RunSettings, spelling
+
+    said = replace(spelling(name), **changed)
+    kind = plain_type(RunSettings.model_fields[name].annotation)
+    default = None if said.shown or kind == list[str] else said.default
+    shown: Any = said.shown or True
+    info: Any = typer.Option(default, str(said.flags), help=said.help, metavar=said.metavar, show_default=shown)
+    return get_click_param(ParamMeta(name=name, default=info, annotation=kind))
+
+
+def plain_type(annotation: Any) -> Any:
+    """What the command line reads for a field: a word where there is a choice of words, pairs for a mapping.
+
+    >>> plain_type(int | None), plain_type(Literal["cpu", "cuda"]), plain_type(dict[str, Any])
+    (<class 'int'>, <class 'str'>, list[str])
+    """
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        return plain_type(parts[0])
+    return {Literal: str, dict: list[str]}.get(origin, annotation)
+
+
+def given(context: typer.Context) -> dict[str, Any]:
+    """Options of the run that the user really gave; the others are the recipe's, the method's and the defaults'."""
+    command = context.command
+    assert isinstance(command, RunCommand)
+    found: dict[str, Any] = {}
+    for name, convertor in (command.made or {}).items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            value = context.params[name]
+            found[name] = convertor(value) if convertor else value
+    if "settings" in found:
+        found["settings"] = parse_sets(found["settings"])
+    return found
 
 
 def check_jobs(jobs: int | None) -> None:
@@ -121,8 +178,3 @@ def parse_sets(pairs: list[str] | None) -> dict[str, Any]:
             with contextlib.suppress(ValueError):
                 chosen[key] = float(text)
     return chosen
-
-
-def present(**options: Any) -> dict[str, Any]:
-    """Only the options that were given, so that a recipe can fill the others."""
-    return {name: value for name, value in options.items() if value is not None}

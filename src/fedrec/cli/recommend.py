@@ -14,7 +14,7 @@ def recommend(
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
 ) -> None:
     """Print the best items for a user, with titles where the data has them; never one the user has."""
-    from fedrec.running import opened
+    from fedrec.experiment.open import opened
 
     found = opened(run).recommend(user, k)
     width = max(len(r.item) for r in found) if found else 1

@@ -12,6 +12,8 @@ from fedrec.cli import options as o
 from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
 
+OPTIONS = o.takes("data_dir", "device", before="out")
+
 
 def reproduce(
     context: typer.Context,
@@ -38,26 +40,25 @@ def reproduce(
         int | None,
         typer.Option("--memory-mb", help="Memory for all runs together.", show_default="four fifths of what is free"),
     ] = None,
-    data_dir: o.DataDir = None,
-    device: o.Device = "cpu",
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/reproduce-PAPER")
     ] = None,
     json_file: o.JsonFile = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
     so_far: o.SoFar = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Make a table of a paper again: published value, ours, the difference, and ours under the strict protocol.
 
     Every cell is a run folder: a finished one is read, not run again; one that was cut off is continued.
     """
-    from fedrec import reproducing
     from fedrec.cli.compare import command_line, parse_seeds
     from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
+    from fedrec.experiment import reproduce as reproducing
+    from fedrec.experiment.message_bytes import bytes_table
     from fedrec.recipes import published
-    from fedrec.report.reproduction_text import as_json
+    from fedrec.report.text.reproduction import as_json
 
     check_json(json_file)
     if paper is None:
@@ -71,10 +72,10 @@ def reproduce(
     folder = (out or Path("runs") / f"reproduce-{paper}") / ("quick" if quick else "")
     command = command_line(context)
     if chosen.kind == "bytes":
-        done = reproducing.bytes_table(chosen)
+        done = bytes_table(chosen)
     else:
         blocks = min(1024, max(64, memory_mb // parallel // 4)) if memory_mb else 1024
-        given = o.present(data_dir=data_dir, device=device, memory_mb=blocks)
+        given = {**o.given(context), "memory_mb": blocks}
         work = reproducing.plan(chosen, parse_seeds(seeds), folder, quick=quick, given=given)
         if plan_only:
             print_plan(work)
@@ -116,9 +117,9 @@ def print_reproduction(done: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from fedrec.report.reproduction import heading, remarks
-    from fedrec.report.reproduction_text import terminal_tables
-    from fedrec.report.terminal import print_table
+    from fedrec.report.model.reproduction import heading, remarks
+    from fedrec.report.text.reproduction import terminal_tables
+    from fedrec.report.text.terminal import print_table
 
     console = Console(highlight=False)
     wide = not console.is_terminal

@@ -10,53 +10,24 @@ import typer
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
 
+OPTIONS = o.takes(before="out")
+
 
 def run(
+    context: typer.Context,
     method: Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")] = None,
-    data: o.Data = "demo",
-    data_dir: o.DataDir = None,
-    protocol: o.Protocol = "strict",
-    rounds: o.Rounds = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")] = 0,
-    participation: o.Share = None,
-    rest: o.Rest = False,
-    dropout: o.Dropout = 0.0,
-    sets: o.Sets = None,
-    device: o.Device = "cpu",
-    runtime: Annotated[str, typer.Option("--runtime", help="simulate or flower.")] = "simulate",
-    nodes: Annotated[int, typer.Option("--nodes", help="SuperNodes to start with --runtime flower.")] = 2,
-    min_interactions: o.MinInteractions = None,
-    columns: o.Columns = None,
-    min_rating: o.MinRating = None,
-    train_share: o.TrainShare = 1.0,
-    clients: o.Clients = None,
-    evaluate_every: o.EvaluateEvery = 1,
-    patience: o.Patience = None,
-    settle: Annotated[
-        float | None,
-        typer.Option(
-            "--settle",
-            help="Stop when the loss changes by less than this share.",
-            show_default="the recipe's, else 0: never",
-        ),
-    ] = None,
-    evaluate_users: o.EvaluateUsers = None,
-    memory_mb: o.MemoryMb = 1024,
-    checkpoint_seconds: Annotated[
-        float, typer.Option("--checkpoint-seconds", help="Least time between two checkpoints.")
-    ] = 10.0,
-    models: o.Models = True,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/METHOD-DATA-...")
     ] = None,
     json_file: o.JsonFile = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    resume: o.Resume = None,
+    quiet: o.Quiet = False,
 ) -> None:
     """Train a method and judge it; the result is printed, and kept in a run folder."""
-    from fedrec import running
     from fedrec.cli.progress import Watch
     from fedrec.cli.result import print_result, write_json
+    from fedrec.experiment import run as running
+    from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import free_folder
 
     check_json(json_file)
@@ -71,35 +42,7 @@ def run(
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
-        settings = running.resolve(
-            method,
-            o.present(
-                data=data,
-                data_dir=data_dir,
-                protocol=protocol,
-                rounds=rounds,
-                seed=seed,
-                participation=participation,
-                rest=rest or None,
-                dropout=dropout,
-                device=device,
-                runtime=runtime,
-                nodes=nodes,
-                min_interactions=min_interactions,
-                columns=columns,
-                min_rating=min_rating,
-                train_share=train_share,
-                clients=clients,
-                evaluate_every=evaluate_every,
-                patience=patience,
-                settle=settle,
-                evaluate_users=evaluate_users,
-                memory_mb=memory_mb,
-                checkpoint_seconds=checkpoint_seconds,
-                keep_selected=None if models else False,
-                settings=o.parse_sets(sets),
-            ),
-        )
+        settings = resolve(method, o.given(context))
         label = f"{method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(method, quiet)
         try:

@@ -88,7 +88,7 @@ def judge_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSet) 
 
 
 def _in_one_pass(scores: Float32, parts: list[Held], metrics: MetricSet) -> list[dict[str, Float64]]:
-    from fedrec.evaluation.counting import count_among, count_pair
+    from fedrec.evaluation.counting_kernel import count_among, count_pair
 
     nobody = np.full(len(scores), -1, np.int32)
     items = [np.where(h.targets.counts > 0, _padded(h.targets), nobody).astype(np.int32) for h in parts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,8 @@ from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
 from fedrec.evaluation.judging import Held
+from fedrec.evaluation.rules import Rules
 from fedrec.evaluation.splits import Parts, time_order
-
-if TYPE_CHECKING:
-    from fedrec.evaluation.protocols import Protocol
 
 Part = Literal["valid", "test"]
 
@@ -27,7 +25,7 @@ Part = Literal["valid", "test"]
 class Task:
     """What each user learns from and is judged on. Made by :meth:`Protocol.prepare`."""
 
-    protocol: Protocol
+    protocol: Rules
     data: Interactions
     seed: int
     train: Ragged
@@ -78,7 +76,7 @@ class Task:
         return Held(targets.take(users), masked.take(users), drawn, numbers)
 
 
-def assemble(protocol: Protocol, data: Interactions, seed: int, part: Parts) -> Task:
+def assemble(protocol: Rules, data: Interactions, seed: int, part: Parts) -> Task:
     """The task that follows from the part of each interaction."""
     order = time_order(data)
     train, valid, test = (by_user(data, order[part[order] == which]) for which in (TRAIN, VALID, TEST))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedrec import running
 from fedrec.core.loop import Plan, Progress, run_rounds
 from fedrec.core.method import Method
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
@@ -17,6 +16,8 @@ from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 from fedrec.laws.broken import Comparison
 from fedrec.laws.small_runs import SEED, Mixed, small_settings
 from fedrec.runs.settings import RunSettings
@@ -72,7 +73,7 @@ def federation(
     exchange = DirectExchange(options, spoil)
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
-    prepared = running.prepare(settings)
+    prepared = prepare(settings)
     chosen_plan = plan or prepared.plan
     progress = Progress()
 
@@ -105,8 +106,8 @@ def nodes_give_the_same(method: str) -> None:
     """Law 2: two nodes that keep their state in files give the metrics of one process, under mixed participation."""
     law = Comparison("2", method)
     own = small_settings(method).model_dump(mode="json")
-    settings = running.resolve(method, {"data": WORLD, "seed": SEED, "rounds": ROUNDS, "settings": own})
-    prepared = running.prepare(settings)
+    settings = resolve(method, {"data": WORLD, "seed": SEED, "rounds": ROUNDS, "settings": own})
+    prepared = prepare(settings)
     plan = replace(prepared.plan, participation=Mixed())
     alone = run_rounds(prepared.runtime, plan, Progress(), lambda record, now: None)
     with tempfile.TemporaryDirectory() as place:

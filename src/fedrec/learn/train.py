@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrec.backbones.base import Backbone
 from fedrec.core.block import Block
-from fedrec.core.messages import Array, Float32, Rows
+from fedrec.core.messages import Array, Float32
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
-from fedrec.learn.samples import Samples, has_numba
-
-
-class LocalSettings(Protocol):
-    """What training reads of a method's settings (``core.settings.TrainingSettings`` fits)."""
-
-    @property
-    def epochs(self) -> int: ...
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def lr(self) -> float: ...
-    @property
-    def optimizer(self) -> str: ...
-    @property
-    def weight_decay(self) -> float: ...
-    @property
-    def objective(self) -> str: ...
-    @property
-    def engine(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What a block's local training gives."""
-
-    users: Float32  # [users, d] new values
-    rows: Rows  # changes of item rows against the table that came in
-    loss: NDArray[np.float64]  # [clients] mean loss of the last local epoch
-    networks: dict[str, Array] = field(default_factory=dict)
-    """Changes of network parameters ``[clients, ...]`` (of ``bias`` ``[users]`` for the affine scorer)."""
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import has_numba
+from fedrec.learn.trained import LocalSettings, Trained
 
 
 def train_block(

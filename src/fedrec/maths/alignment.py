@@ -33,33 +33,34 @@ def rotation(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
     return (first @ last).cpu().numpy()
 
 
-class KnownRotations:
-    """Rotations towards one global similarity, each found once.
+class Recent:
+    """Rotations towards the global similarity that was asked for last, each worked out once.
 
-    A client's table is aligned when it is judged and, unchanged, when its next round begins; the rotation is what
-    takes the time. Kept by content, so that a changed table is never mistaken for the old one; for the similarity
-    asked for last, and up to ``most`` bytes: what does not fit is found again.
+    A table is aligned when it is evaluated and, unchanged, when its client's next round begins; the rotation is what
+    takes the time, and neither private state nor a download is the place to keep it: a megabyte per client would go
+    to every checkpoint, or over the wire. Kept by content, so that a changed table is never taken for the old one,
+    and up to ``most`` bytes: what does not fit is worked out again.
     """
 
     def __init__(self, most: int = 128 << 20) -> None:
-        self.kept = np.empty(most // 4, np.float32)  # one piece, whose pages come as they are written
-        self.towards = b""
-        self.known: dict[bytes, slice] = {}
-        self.used = 0
+        self.most, self.towards = most, b""
+        self.known: dict[bytes, Float32] = {}
 
-    def find(self, factors: Float32, table: Float32, device: str = "cpu") -> Float32:
+    def rotation(self, factors: Float32, table: Float32, device: str) -> Float32:
         """``rotation`` of the leading columns of ``factors`` to ``table``."""
         towards, key, d = _digest(factors), _digest(table), table.shape[1]
         if towards != self.towards:
-            self.towards, self.known, self.used = towards, {}, 0
-        if key in self.known:
-            return self.kept[self.known[key]].reshape(d, d)
+            self.towards, self.known = towards, {}
+        known = self.known
+        if key in known:
+            return known[key]
         found = rotation(factors[:, :d], table, device)
-        if self.used + found.size <= len(self.kept):
-            place = slice(self.used, self.used + found.size)
-            self.kept[place] = found.ravel()
-            self.known[key], self.used = place, place.stop
+        if sum(one.nbytes for one in known.values()) + found.nbytes <= self.most:
+            known[key] = found
         return found
+
+
+RECENT = Recent()
 
 
 def _digest(matrix: Float32) -> bytes:
@@ -67,10 +68,10 @@ def _digest(matrix: Float32) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(matrix).data, digest_size=16, key=shape).digest()
 
 
-def closed_form(factors: Float32, table: Float32, device: str = "cpu", known: KnownRotations | None = None) -> Float32:
+def closed_form(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
     """``V_d L_d^1/2 R`` ``[m, d]``; ``factors`` ``[m, >= d]``, its leading columns are taken."""
     own = np.ascontiguousarray(factors[:, : table.shape[1]])
-    return own @ (rotation(own, table, device) if known is None else known.find(factors, table, device))
+    return own @ RECENT.rotation(factors, table, device)
 
 
 def gradient_steps(

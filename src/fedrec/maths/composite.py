@@ -2,7 +2,7 @@
 
 Server side, in torch on any device. Nothing here loops over pairs of clients and nothing is larger than
 ``[n, n]`` or a slice of the tables. Tables are ``[clients, n_items, d]``: numpy, and slices of them travel to
-the device; or a tensor that is there already (:func:`settled`). Imports torch: import this module where it is
+the device; or a tensor that is there already (:func:`on_device`). Imports torch: import this module where it is
 used, not at start-up.
 """
 
@@ -36,7 +36,7 @@ CODE_SAME = 0.9
 """Similarities above this become 1 in FedCA's public code."""
 
 
-def settled(tables: Array, device: str) -> Tables:
+def on_device(tables: Array, device: str) -> Tables:
     """The tables on the device where there is room for them and the work on them, else as they are."""
     if device == "cpu":
         return tables

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from fedrec.compiled import njit
 from fedrec.threads import thread_count
 
 

@@ -26,8 +26,8 @@ from fedrec.core.fold import add_rows
 from fedrec.core.messages import Array, Float32, Rows, concatenate, per_client, shared
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int64
-from fedrec.learn.train import Trained
-from fedrec.methods.embedding import (
+from fedrec.learn.trained import Trained
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemServer,

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedrec.core.method import Card, Keys, Reply
-from fedrec.methods.embedding import EmbeddingMethod, ItemDownload, ItemServer, ItemUpload, UserVectors, fold_mean
+from fedrec.methods._shared.embedding import (
+    EmbeddingMethod,
+    ItemDownload,
+    ItemServer,
+    ItemUpload,
+    UserVectors,
+    fold_mean,
+)
 
 
 class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):

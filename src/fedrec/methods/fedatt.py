@@ -19,7 +19,7 @@ from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

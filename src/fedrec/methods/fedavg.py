@@ -15,8 +15,15 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Limit, per_client
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.learn.train import Trained
-from fedrec.methods.embedding import EmbeddingMethod, ItemDownload, ItemServer, ItemUpload, UserVectors, fold_mean
+from fedrec.learn.trained import Trained
+from fedrec.methods._shared.embedding import (
+    EmbeddingMethod,
+    ItemDownload,
+    ItemServer,
+    ItemUpload,
+    UserVectors,
+    fold_mean,
+)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.maths.interaction_matrix import matrix
 from fedrec.maths.packed import packed_size, pairs_of_lists, row_starts, unpack
-from fedrec.methods.ease import ease_weights
+from fedrec.methods.references.ease import ease_weights
 
 LARGEST = 65_535
 """Items whose pairs can be numbered with 32 bits."""

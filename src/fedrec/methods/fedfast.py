@@ -21,7 +21,7 @@ from fedrec.core.messages import per_client
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int64
 from fedrec.maths.clustering import Float64, kmeans
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,
@@ -29,7 +29,7 @@ from fedrec.methods.embedding import (
     UserVectors,
     fold_mean,
 )
-from fedrec.methods.profiles import ProfileUpload, centres, interacted
+from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class FedFastSettings(EmbeddingSettings):

@@ -20,7 +20,7 @@ from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

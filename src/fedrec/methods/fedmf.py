@@ -19,7 +19,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.learn.adam import descended
-from fedrec.methods.embedding import (
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from fedrec.core.method import Card
-from fedrec.methods.embedding import EmbeddingSettings
+from fedrec.methods._shared.embedding import EmbeddingSettings
 from fedrec.methods.fedavg import FedAvg
 
 

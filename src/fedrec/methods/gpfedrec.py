@@ -20,11 +20,12 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, per_client, per_user, shared
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.learn.train import Trained
-from fedrec.methods.embedding import EmbeddingMethod, fresh_items
-from fedrec.methods.personal import (
+from fedrec.learn.trained import Trained
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.personal import (
     Networks,
     PersonalMethod,
+    PersonalModel,
     PersonalSettings,
     TicketUpload,
     collect,
@@ -130,11 +131,10 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
             more["lr_items"] = self.settings.lr * factor * block.n_items
         return super().train(users, table, networks, block, keys, **more)
 
-    def kept(self, private: OwnScorer, trained: Trained) -> OwnScorer:
-        moved = {name: private.networks[name] + change for name, change in trained.networks.items()}
-        return replace(private, users=trained.users, networks=moved)
+    def kept(self, private: OwnScorer, trained: Trained, model: PersonalModel) -> OwnScorer:
+        return replace(private, users=trained.users, networks=model.networks)
 
-    def sent(self, trained: Trained, tables: Any, block: Block, keys: Keys) -> TicketUpload:
+    def sent(self, trained: Trained, model: PersonalModel, block: Block, keys: Keys) -> TicketUpload:
         return TicketUpload(trained.rows, {}, block.sizes.astype(np.int32), tickets(block, keys))
 
     def aggregate(self, server: GraphServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> GraphServer:

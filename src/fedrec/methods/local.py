@@ -17,7 +17,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, per_client, per_user
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64
-from fedrec.methods.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 
 
 @dataclass(frozen=True)

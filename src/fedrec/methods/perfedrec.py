@@ -22,12 +22,12 @@ from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Float32, Rows, per_client, shared
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64, offsets
-from fedrec.learn.train import Trained
+from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import kmeans, sketch
 from fedrec.maths.graphs import smoothed
-from fedrec.methods.embedding import EmbeddingMethod, UserVectors
-from fedrec.methods.personal import Networks, PersonalMethod, PersonalSettings
-from fedrec.methods.profiles import ProfileUpload, centres, interacted
+from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors
+from fedrec.methods._shared.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings
+from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class PerFedRecSettings(PersonalSettings):
@@ -130,9 +130,9 @@ class PerFedRec(PersonalMethod[ClusterServer, UserVectors, ProfileUpload, Cluste
         result += (1 - share) * common
         return result
 
-    def sent(self, trained: Trained, tables: Float32, block: Block, keys: Keys) -> ProfileUpload:
+    def sent(self, trained: Trained, model: PersonalModel, block: Block, keys: Keys) -> ProfileUpload:
         wanted = self.settings.features == "profile"
-        profiles = interacted(block, tables, trained.rows) if wanted else None
+        profiles = interacted(block, model.tables, trained.rows) if wanted else None
         return ProfileUpload(trained.rows, trained.networks, block.sizes.astype(np.int32), profiles)
 
     def aggregate(self, server: ClusterServer, replies: Iterator[Reply[ProfileUpload]], keys: Keys) -> ClusterServer:

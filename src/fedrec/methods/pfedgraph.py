@@ -16,12 +16,13 @@ from pydantic import Field
 from fedrec.core.block import Block, World
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.learn.train import Trained
-from fedrec.methods.embedding import UserVectors
-from fedrec.methods.personal import (
+from fedrec.learn.trained import Trained
+from fedrec.methods._shared.embedding import UserVectors
+from fedrec.methods._shared.personal import (
     Networks,
     PersonalDownload,
     PersonalMethod,
+    PersonalModel,
     PersonalServer,
     PersonalSettings,
     TicketUpload,
@@ -76,7 +77,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
     def start_tables(self, private: UserVectors, download: PersonalDownload) -> tuple[Any, Networks]:
         return download.tables, download.networks
 
-    def sent(self, trained: Trained, tables: Any, block: Block, keys: Keys) -> TicketUpload:
+    def sent(self, trained: Trained, model: PersonalModel, block: Block, keys: Keys) -> TicketUpload:
         return TicketUpload(trained.rows, trained.networks, block.sizes.astype(np.int32), tickets(block, keys))
 
     def aggregate(self, server: PersonalServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> PersonalServer:

@@ -25,8 +25,9 @@ from fedrec.core.messages import Array, Float32, per_client, per_user
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.samples import draw
-from fedrec.learn.train import Trained, train_block
-from fedrec.methods.embedding import (
+from fedrec.learn.train import train_block
+from fedrec.learn.trained import Trained
+from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
     ItemDownload,

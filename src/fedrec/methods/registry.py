@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -14,17 +15,17 @@ Kind = type[Method[Any, Any, Any, Any]] | type[Reference[Any]]
 
 BUILT_IN: dict[str, str] = {
     # centralised references
-    "random": "fedrec.methods.random_scores:RandomScores",
-    "popularity": "fedrec.methods.popularity:Popularity",
-    "ease": "fedrec.methods.ease:Ease",
-    "gfcf": "fedrec.methods.gfcf:GfCf",
-    "mf": "fedrec.methods.central_mf:CentralMf",
-    "neumf": "fedrec.methods.neumf:CentralNeuMf",
-    "sasrec": "fedrec.methods.sasrec:CentralSasRec",
-    "lightgcn": "fedrec.methods.lightgcn:LightGcn",
-    "multvae": "fedrec.methods.multvae:MultVae",
-    "recvae": "fedrec.methods.recvae:RecVae",
-    "centdae": "fedrec.methods.centdae:CentDae",
+    "random": "fedrec.methods.references.random_scores:RandomScores",
+    "popularity": "fedrec.methods.references.popularity:Popularity",
+    "ease": "fedrec.methods.references.ease:Ease",
+    "gfcf": "fedrec.methods.references.gfcf:GfCf",
+    "mf": "fedrec.methods.references.mf:CentralMf",
+    "neumf": "fedrec.methods.references.neumf:CentralNeuMf",
+    "sasrec": "fedrec.methods.references.sasrec:CentralSasRec",
+    "lightgcn": "fedrec.methods.references.lightgcn:LightGcn",
+    "multvae": "fedrec.methods.vae.multvae:MultVae",
+    "recvae": "fedrec.methods.vae.recvae:RecVae",
+    "centdae": "fedrec.methods.vae.centdae:CentDae",
     # federated methods
     "local": "fedrec.methods.local:Local",
     "fcf": "fedrec.methods.fcf:Fcf",
@@ -37,18 +38,22 @@ BUILT_IN: dict[str, str] = {
     "pfedgraph": "fedrec.methods.pfedgraph:PFedGraph",
     "gpfedrec": "fedrec.methods.gpfedrec:GPFedRec",
     "pfedrec": "fedrec.methods.pfedrec:PFedRec",
-    "fedca": "fedrec.methods.fedca:FedCa",
-    "fedvae": "fedrec.methods.fedvae:FedVae",
-    "feddae": "fedrec.methods.feddae:FedDae",
+    "fedca": "fedrec.methods.fedca.fedca:FedCa",
+    "fedca-approx": "fedrec.methods.fedca.approx:FedCaApprox",
+    "fedvae": "fedrec.methods.vae.fedvae:FedVae",
+    "feddae": "fedrec.methods.vae.feddae:FedDae",
     "cofedrec": "fedrec.methods.cofedrec:CoFedRec",
     "fedrap": "fedrec.methods.two_views.fedrap:FedRap",
     "fed3cr": "fedrec.methods.two_views.fed3cr:Fed3cr",
     "fediar": "fedrec.methods.two_views.fediar:FedIar",
     "fedease": "fedrec.methods.fedease:FedEase",
     "fedspectral": "fedrec.methods.fedspectral:FedSpectral",
-    "fedcia": "fedrec.methods.fedcia:FedCia",
+    "fedcia": "fedrec.methods.fedcia.method:FedCia",
     "fedlightgcn": "fedrec.methods.fedlightgcn:FedLightGcn",
 }
+
+GROWN_OUT = {("fedca", "neighbours"): "fedca-approx"}
+"""Settings that have become methods of their own: a run that sets one is a run of that method."""
 
 ENTRY_POINT_GROUP = "fedrec.methods"
 
@@ -81,8 +86,11 @@ def names() -> list[str]:
     return list(dict.fromkeys([*BUILT_IN, *installed, *_registered]))
 
 
-def find(name: str) -> Kind:
-    """The class of a method; an unknown name is bad input, with the nearest known one."""
+def find(name: str, settings: Mapping[str, Any] | None = None) -> Kind:
+    """The class of a method, as it is run with ``settings``; an unknown name is bad input, with the nearest known."""
+    for (method, setting), own in GROWN_OUT.items():
+        if method == name and (settings or {}).get(setting):
+            name = own
     if name in _registered:
         return _registered[name]
     if name in BUILT_IN:

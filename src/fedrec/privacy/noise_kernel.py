@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fedrec.compiled import njit
 from fedrec.learn.kernel.random import word
 
 _ONE, _SHIFT = np.uint64(1), np.uint64(11)

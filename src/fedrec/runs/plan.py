@@ -8,7 +8,7 @@ from fedrec.core.loop import Plan
 from fedrec.core.method import Method
 from fedrec.core.participation import Participation
 from fedrec.core.reference import Reference
-from fedrec.evaluation.protocols import Protocol
+from fedrec.evaluation.rules import Rules
 from fedrec.runs.settings import RunSettings
 
 
@@ -17,7 +17,7 @@ def participation_of(settings: RunSettings) -> Participation:
     return Participation(settings.participation, settings.rest, settings.dropout)
 
 
-def plan_of(settings: RunSettings, protocol: Protocol, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:
+def plan_of(settings: RunSettings, protocol: Rules, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:
     """How many rounds, who takes part, what is judged and when to stop."""
     selection = protocol.selection
     return Plan(

@@ -1,46 +1,114 @@
-"""All that defines a run, as one typed value that is written beside its results."""
+"""All that defines a run, as one typed value that is written beside its results.
+
+An option of a run is declared here and nowhere else: its name, its default, its range, the sentence that explains it
+and, where that is not ``--its-name``, how the command line spells it (``cli/options.py`` makes the options out of it;
+:mod:`fedrec.runs.keywords` has the same names for Python, and a test keeps the two in step).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from fedrec.core.settings import Settings
 
 
+@dataclass(frozen=True)
+class Spelling:
+    """How the command line spells an option; what is None is as the field says."""
+
+    flags: str | None = None
+    """``--models/--no-models``; the field's name otherwise."""
+    metavar: str | None = None
+    shown: str | None = None
+    """What the help says of the default, where it is not one value."""
+    help: str | None = None
+    default: Any = None
+
+
 class RunSettings(Settings):
     """One training: method, data, protocol and how it is carried out."""
 
-    method: str = Field(description="name of the method (see `fedrec methods`)")
-    data: str = Field("demo", description="registry name, synthetic world, file or folder")
-    data_dir: Path | None = Field(None, description="where data sets lie ($FEDREC_DATA, then the cache folder)")
-    protocol: str = Field("strict", description="how the model is judged")
-    rounds: int = Field(100, ge=1, lt=1 << 31, description="rounds (steps, for a centralised reference)")
+    method: str = Field(description="the method (see `fedrec methods`)")
+    data: Annotated[str, Spelling(metavar="NAME|FILE")] = Field(
+        "demo", description="data set, file, or folder with a ready split"
+    )
+    data_dir: Annotated[Path | None, Spelling(shown="$FEDREC_DATA, then the cache folder")] = Field(
+        None, description="where data sets lie"
+    )
+    protocol: str = Field("strict", description="how models are judged: strict or paper-NAME")
+    rounds: Annotated[int, Spelling(shown="the recipe's, else 100")] = Field(
+        100, ge=1, lt=1 << 31, description="rounds"
+    )
     seed: int = Field(0, ge=0, lt=1 << 64, description="seed of everything that is drawn")
-    participation: float = Field(1.0, description="share of clients that take part in a round")
-    rest: bool = Field(False, description="nobody takes part twice in a row (FedDAE)")
-    dropout: float = Field(0.0, description="probability that a chosen client does not answer")
-    min_interactions: int | None = Field(None, ge=1, description="drop users with fewer interactions")
-    columns: str | None = Field(None, description="which column of an own file means what: user=NAME,item=NAME")
-    min_rating: float | None = Field(None, description="rows with a lower rating are no interactions [0 or less]")
+    participation: float = Field(1.0, description="share of clients in a round")
+    rest: Annotated[bool, Spelling("--rest/--no-rest")] = Field(
+        False, description="no client takes part twice in a row"
+    )
+    dropout: float = Field(0.0, description="probability that a client does not answer")
+    settings: Annotated[dict[str, Any], Spelling("--set", "KEY=VALUE")] = Field(
+        default_factory=dict, description="a setting of the method, e.g. dim=16; may repeat"
+    )
+    device: Literal["cpu", "cuda"] = Field("cpu", description="where torch computes: cpu or cuda")
+    runtime: Literal["simulate", "flower"] = Field(
+        "simulate", description="in process or over Flower: simulate or flower"
+    )
+    nodes: int = Field(2, ge=1, description="SuperNodes to start with --runtime flower")
+    min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
+        None, ge=1, description="drop users with fewer"
+    )
+    columns: Annotated[str | None, Spelling(metavar="user=NAME,item=NAME,...", shown="known names")] = Field(
+        None, description="which column of an own file means what; user, item, time, rating, client, title"
+    )
+    min_rating: Annotated[float | None, Spelling(shown="those of 0 or less are none")] = Field(
+        None, description="rows with a lower rating are no interactions"
+    )
     train_share: float = Field(
         1.0, gt=0, le=1, description="learn from a random share of each user's training interactions"
     )
-    clients: int | None = Field(None, ge=1, description="spread users over this many clients (one each by default)")
-    device: Literal["cpu", "cuda"] = Field("cpu", description="where torch computes")
-    runtime: Literal["simulate", "flower"] = Field("simulate", description="in process, or over Flower")
-    nodes: int = Field(2, ge=1, description="SuperNodes that `--runtime flower` starts")
+    clients: Annotated[int | None, Spelling(shown="one client a user")] = Field(
+        None, ge=1, description="spread users over this many clients"
+    )
     evaluate_every: int = Field(1, ge=1, description="judge every so many rounds")
-    patience: int | None = Field(
-        None, ge=1, description="stop after so many judged rounds without a better value [the protocol's own rule]"
+    patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(
+        None, ge=1, description="stop after so many judged rounds without a better value"
     )
-    settle: float = Field(
-        0.0, ge=0, lt=1, description="stop when the loss changes by less than this share of it from round to round"
+    settle: Annotated[float, Spelling(shown="the recipe's, else 0: never")] = Field(
+        0.0, ge=0, lt=1, description="stop when the loss changes by less than this share"
     )
-    evaluate_users: int | None = Field(None, ge=1, description="judge a keyed sample of users only")
+    evaluate_users: int | None = Field(None, ge=1, description="judge a keyed sample of users")
     memory_mb: int = Field(1024, ge=16, description="working memory that blocks are sized for")
     checkpoint_seconds: float = Field(10.0, ge=0, description="least time between two checkpoints")
-    keep_selected: bool = Field(True, description="keep the selected model, for `fedrec recommend`")
-    settings: dict[str, Any] = Field(default_factory=dict, description="the method's own settings")
+    keep_selected: Annotated[bool, Spelling("--models/--no-models")] = Field(
+        True,
+        description="keep the selected model, for `fedrec recommend` (private state of all clients: may be large)",
+    )
+
+
+def spelling(name: str) -> Spelling:
+    """How the command line spells a field, with everything filled in."""
+    field = RunSettings.model_fields[name]
+    found = next((part for part in field.metadata if isinstance(part, Spelling)), Spelling())
+    text = field.description or name
+    return Spelling(
+        found.flags or f"--{name.replace('_', '-')}",
+        found.metavar,
+        found.shown,
+        f"{text[0].upper()}{text[1:]}.",
+        field.get_default(),
+    )
+
+
+def said(name: str, value: Any) -> list[str]:
+    """The words of the command line that give an option this value.
+
+    >>> said("rounds", 5), said("keep_selected", False)
+    (['--rounds', '5'], ['--no-models'])
+    """
+    flags = str(spelling(name).flags)
+    if isinstance(value, bool):
+        return [flags.split("/")[0 if value else 1]]
+    return [flags, str(value)]

@@ -14,18 +14,18 @@ def dump_yaml(value: dict[str, Any]) -> str:
     """Plain values as YAML, each written out."""
     import yaml
 
-    class Plain(yaml.SafeDumper):
+    class Plain(yaml.SafeDumper):  # type: ignore[misc]
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    return yaml.dump(value, Dumper=Plain, sort_keys=False)
+    return str(yaml.dump(value, Dumper=Plain, sort_keys=False))
 
 
 def parse_yaml(path: Path, text: str) -> dict[str, Any]:
     """The mapping in a text; ``path`` is where it came from."""
     import yaml
 
-    class Strict(yaml.SafeLoader):
+    class Strict(yaml.SafeLoader):  # type: ignore[misc]
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 raise ValueError("it refers to a part of itself")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from fedrec.core.messages import Float32, Rows, gather, opened, scatter
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.population import Population
 from fedrec.core.state import Expected, expect
+from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import Task
 from fedrec.privacy.chain import outgoing
@@ -138,7 +138,7 @@ class Simulator:
                 self.exposure = (int(coordinates(update.upload, block).max(initial=0)), open_fields(update.upload))
             sent = self.chain.apply(update.upload, block, keys)
             done.upload += wire.payload(sent, self.form)
-            done.download += _personal_share(download, self.form, len(positions))
+            done.download += download_bytes(download, self.form, len(positions))
             done.loss += float(np.nansum(update.loss))
             done.weight += len(positions)
             received = self.chain.restore(wire.rounded(sent, self.form))
@@ -154,7 +154,7 @@ class Simulator:
 
     def _download_bytes(self, positions: Int64) -> int:
         download = self.method.download(self.server, self.people.block.clients[positions])
-        return _personal_share(download, self.form, len(positions))
+        return download_bytes(download, self.form, len(positions))
 
     def _check(self, upload: Any, block: Block) -> None:
         """A value that is not finite would poison the sum: name the client and the field."""
@@ -181,17 +181,3 @@ class Simulator:
 def _chunks(positions: Int64, size: int) -> Iterator[Int64]:
     for first in range(0, len(positions), size):
         yield positions[first : first + size]
-
-
-def _personal_share(download: Any, form: wire.Form, clients: int) -> int:
-    """Download bytes of a block: every client receives the shared fields and its own personal ones."""
-    total = 0
-    for field in dataclasses.fields(download):
-        content = getattr(download, field.name)
-        if content is None or not isinstance(content, np.ndarray | Rows | dict | wire.Wire):
-            continue
-        axis = field.metadata.get("axis")
-        single = dataclasses.replace(download, **{f.name: None for f in dataclasses.fields(download) if f is not field})
-        size = wire.payload(single, form)
-        total += size * clients if axis is None or axis.value == "shared" else size
-    return total

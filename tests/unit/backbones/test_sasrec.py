@@ -17,9 +17,10 @@ from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
 from fedrec.learn.torch.sequential import represented, sequences, train_sequences
-from fedrec.methods.fedca import FedCa, FedCaSettings
-from fedrec.methods.neumf import CentralNeuMf, CentralNeuMfSettings
-from fedrec.methods.sasrec import CentralSasRec, CentralSasRecSettings
+from fedrec.methods.fedca.fedca import FedCa
+from fedrec.methods.fedca.settings import FedCaSettings
+from fedrec.methods.references.neumf import CentralNeuMf, CentralNeuMfSettings
+from fedrec.methods.references.sasrec import CentralSasRec, CentralSasRecSettings
 
 ITEMS, DIM = 20, 4
 

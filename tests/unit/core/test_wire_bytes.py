@@ -9,7 +9,7 @@ import pytest
 
 from fedrec.core import wire
 from fedrec.core.messages import Rows, Upload, per_client
-from fedrec.methods.embedding import ItemDownload, ItemUpload
+from fedrec.methods._shared.embedding import ItemDownload, ItemUpload
 from fedrec.privacy.compressed import FORMS
 
 

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 from fedrec.core import wire
 from fedrec.core.messages import Rows
 from fedrec.core.misfit import Misfit
-from fedrec.methods.embedding import ItemUpload
+from fedrec.methods._shared.embedding import ItemUpload
 from fedrec.privacy.compressed import FORMS, Compressed, LowRank, Quantised, QuantisedRows, TopK
 
 HUGE = 1 << 28

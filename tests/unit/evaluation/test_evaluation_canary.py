@@ -20,8 +20,9 @@ def world(n_users: int = 150, n_items: int = 200, per_user: int = 40) -> Interac
     items = [numbers.choice(n_items, per_user, replace=False, p=popularity / popularity.sum()) for _ in range(n_users)]
     users = np.repeat(np.arange(n_users), per_user)
     times = np.tile(np.arange(per_user), n_users)
-    names = [np.arange(n).astype(str) for n in (n_users, n_items)]
-    return Interactions("made up", users.astype(np.int32), np.concatenate(items).astype(np.int32), *names, times=times)
+    user_ids, item_ids = (np.arange(n).astype(str) for n in (n_users, n_items))
+    drawn = np.concatenate(items).astype(np.int32)
+    return Interactions("synthetic", users.astype(np.int32), drawn, user_ids, item_ids, times=times)
 
 
 def trained(protocol: str) -> tuple[MetricSums, float]:

@@ -29,7 +29,7 @@ def test_agrees_with_ranx(protocol: str) -> None:
     scores = np.stack([numbers.permutation(n_items) for _ in range(n_users)]).astype(np.float32)
     held = task.held("test")
     mine = judge(scores, held, task.protocol.metrics)
-    users = np.flatnonzero(held.targets.counts)
+    users = np.flatnonzero(held.targets.counts).tolist()
     wanted = {str(u): {str(i): 1 for i in held.targets[u]} for u in users}
     for suffix in ("", "/99") if held.candidates is not None else ("",):
         listed = {}

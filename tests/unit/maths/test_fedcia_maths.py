@@ -122,12 +122,12 @@ def test_a_rotation_is_found_once_and_a_changed_table_or_similarity_anew(monkeyp
     tables = [draw.standard_normal((9, width)).astype(np.float32) for width in (4, 3, 4)]
     plain, found = alignment.rotation, []
     monkeypatch.setattr(alignment, "rotation", lambda *given: found.append(1) or plain(*given))
-    known = alignment.KnownRotations(most=4 * (16 + 9))  # room for the first two
+    monkeypatch.setattr(alignment, "RECENT", alignment.Recent(most=4 * (16 + 9)))  # room for the first two
 
     def aligned(towards, table):
         before = len(found)
         own = np.ascontiguousarray(towards[:, : table.shape[1]])
-        np.testing.assert_array_equal(alignment.closed_form(towards, table, "cpu", known), own @ plain(own, table))
+        np.testing.assert_array_equal(alignment.closed_form(towards, table), own @ plain(own, table))
         return len(found) - before
 
     assert [aligned(factors, table) for table in tables] == [1, 1, 1]

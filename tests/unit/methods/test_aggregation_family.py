@@ -20,8 +20,8 @@ from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
 from fedrec.maths.clustering import kmeans, means_of_lists, sketch
 from fedrec.maths.graphs import cosines, neighbourhoods, smoothed
+from fedrec.methods._shared.profiles import centres, interacted
 from fedrec.methods.fedfast import representative_weights
-from fedrec.methods.profiles import centres, interacted
 from fedrec.methods.registry import find
 
 ITEMS = 12

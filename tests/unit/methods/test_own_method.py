@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +28,20 @@ from fedrec.simulate.runtime import Simulator
 PAGE = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 
+def page_code() -> str:
+    """The method on the page."""
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    assert found is not None
+    return found.group(1)
+
+
 @pytest.fixture
-def biased(tmp_path):
+def biased(tmp_path: Path) -> Iterator[Any]:
     """The page's code as a module outside the package."""
-    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S).group(1)
-    (tmp_path / "biased_example.py").write_text(code)
+    (tmp_path / "biased_example.py").write_text(page_code())
     spec = importlib.util.spec_from_file_location("biased_example", tmp_path / "biased_example.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["biased_example"] = module
     spec.loader.exec_module(module)
@@ -38,7 +50,29 @@ def biased(tmp_path):
     del sys.modules["biased_example"]
 
 
-def test_it_runs_is_kept_and_recommends(biased, tmp_path):
+def test_it_needs_three_imports() -> None:
+    found = [node for node in ast.walk(ast.parse(page_code())) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert len(found) <= 3, [ast.unparse(node) for node in found]
+
+
+def test_all_that_fedrec_offers_is_there_and_importing_it_is_light() -> None:
+    code = (
+        "import sys, fedrec\n"
+        "assert not {'torch', 'numba', 'numpy', 'pydantic'} & set(sys.modules), 'heavy'\n"
+        "sys.modules['numba'] = None\n"
+        "assert 'fedavg' in fedrec.methods()\n"
+        "missing = [name for name in fedrec.__all__ if not hasattr(fedrec, name)]\n"
+        "assert not missing, missing\n"
+        "assert fedrec.methods() == fedrec.methods.registry.names()\n"  # the package of that name answers the same
+        "assert set(fedrec.__all__) <= set(dir(fedrec))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="no attribute 'Methud'"):
+        fedrec.Methud  # noqa: B018
+
+
+def test_it_runs_is_kept_and_recommends(biased: Any, tmp_path: Path) -> None:
     result = fedrec.run(
         "biased", data="demo", rounds=3, out=tmp_path / "run", settings={"dim": 4, "epochs": 2, "bias_rate": 0.2}
     )
@@ -48,11 +82,11 @@ def test_it_runs_is_kept_and_recommends(biased, tmp_path):
     assert [r.item for r in again.recommend(user, 5)] == [r.item for r in result.recommend(user, 5)]
 
 
-def test_it_obeys_the_laws(biased):
+def test_it_obeys_the_laws(biased: Any) -> None:
     task = find_protocol("strict").prepare(load("demo"), 0)
     settings = biased.BiasedSettings(dim=4, epochs=2)
 
-    def run(**options):
+    def run(**options: int) -> tuple[Simulator, Progress]:
         sim = Simulator(biased.Biased(settings), population(task), task, 0, **options)
         plan = Plan(2, 0, Participation(0.5), "download", "valid", "NDCG@10")
         return sim, run_rounds(sim, plan, Progress(), lambda *_: None)
@@ -66,7 +100,7 @@ def test_it_obeys_the_laws(biased):
         wire.encode(one.private)
 
 
-def test_its_settings_are_checked(biased):
+def test_its_settings_are_checked(biased: Any) -> None:
     from fedrec.errors import BadInput
 
     with pytest.raises(BadInput, match="bias_rate"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.evaluation.protocols import find
-from fedrec.report.runs import FinishedRun
+from fedrec.report.model.runs import FinishedRun
 
 
 def made_run(

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from made_runs import made_run
 
-from fedrec.report import svg
-from fedrec.report.commands import run_command
-from fedrec.report.comparison import Failure, compare_runs
-from fedrec.report.page import HtmlTable, Page, Section, Td, Th, checksum, data_block, render
-from fedrec.report.page_comparison import comparison_page
-from fedrec.report.series import Series, fate, numbered
+from fedrec.report.model.comparison import Failure, compare_runs
+from fedrec.report.model.runs import FinishedRun
+from fedrec.report.model.series import Series, fate, numbered
+from fedrec.report.page import svg
+from fedrec.report.page.comparison import comparison_page
+from fedrec.report.page.parts import HtmlTable, Section, Td, Th, data_block
+from fedrec.report.page.render import Page, checksum, render
+from fedrec.report.text.commands import run_command
 
 VOID = {"meta", "link", "input", "br", "hr"}
 
@@ -47,7 +49,7 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.seen if name == tag]
 
 
-def some_runs(protocol: str = "strict") -> list:
+def some_runs(protocol: str = "strict") -> list[FinishedRun]:
     rng = np.random.default_rng(0)
     levels = {"fedavg": 0.6, "ease": 0.8, "popularity": 0.5, "local": 0.2, "random": 0.1}
     return [
@@ -71,7 +73,7 @@ def test_every_element_is_closed(text: str) -> None:
     ids = [attributes["id"] for _, attributes in reader.seen if attributes.get("id")]
     assert len(ids) == len(set(ids))
     targets = [a["href"] for a in reader.of("a")]
-    assert {target.removeprefix("#") for target in targets} <= set(ids)
+    assert {str(target).removeprefix("#") for target in targets} <= set(ids)
 
 
 def test_nothing_is_fetched(text: str) -> None:

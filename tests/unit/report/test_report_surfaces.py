@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import made_run
 
-from fedrec.report.canvas import save_png, spread_out
-from fedrec.report.comparison import Comparison, Failure, compare_runs
-from fedrec.report.figures import curve_plot, dot_plot
-from fedrec.report.markdown import markdown_page, markdown_table
-from fedrec.report.records import as_csv, as_json
-from fedrec.report.terminal import terminal_table
-from fedrec.report.wording import failure_text, notes
+from fedrec.report.figures.canvas import save_png, spread_out
+from fedrec.report.figures.comparison import curve_plot, dot_plot
+from fedrec.report.model.comparison import Comparison, Failure, compare_runs
+from fedrec.report.text.markdown import markdown_page, markdown_table
+from fedrec.report.text.records import as_csv, as_json
+from fedrec.report.text.terminal import terminal_table
+from fedrec.report.text.wording import failure_text, notes
 
 USERS = 40
 
@@ -146,12 +147,14 @@ def test_dot_plot_orders_methods_and_draws_the_lines(found: Comparison) -> None:
 
 
 def test_curves_only_where_there_are_rounds(found: Comparison) -> None:
-    axes = curve_plot(found).axes[0]
+    figure = curve_plot(found)
+    assert figure is not None
+    axes = figure.axes[0]
     assert {text.get_text() for text in axes.texts} >= {"fedavg", "fcf", "local", "ease"}
     assert curve_plot(compare_runs([made_run("ease", 0, values(0.5))])) is None
 
 
-def test_same_figure_same_bytes(found: Comparison, tmp_path) -> None:
+def test_same_figure_same_bytes(found: Comparison, tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         save_png(dot_plot(found), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

@@ -8,8 +8,8 @@ import pytest
 
 from fedrec.evaluation.statistics import summarise
 from fedrec.recipes import published
-from fedrec.report.reproduction import Entry, Line, Panel, Reproduction
-from fedrec.report.reproduction_figure import dot_plot
+from fedrec.report.figures.reproduction import dot_plot
+from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction
 
 
 def reproduction(*names: str) -> Reproduction:
@@ -26,6 +26,7 @@ def reproduction(*names: str) -> Reproduction:
 def test_names_stay_on_the_sheet(name: str) -> None:
     done = reproduction("FedMF", name)
     figure = dot_plot(done, done.panels[0])
+    assert figure is not None
     figure.draw_without_rendering()
     labels = figure.axes[0].get_yticklabels()
     assert min(label.get_window_extent().x0 for label in labels) >= 0

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fedrec.runs.atomic import replace_file, write_text
 
 
-def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
+def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "old")
 
-    def half(temporary):
+    def half(temporary: Any) -> None:
         temporary.write_text("ne")
         raise OSError("the disk is full")
 
@@ -25,7 +27,7 @@ def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_a_link_stays_a_link(tmp_path):
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real" / "a.json", tmp_path / "a.json"
     target.write_text("old")
@@ -36,7 +38,7 @@ def test_a_link_stays_a_link(tmp_path):
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path, linked):
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path, linked: Any) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     name = tmp_path / "name"

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrec import running
 from fedrec.core.loop import Progress, Record
 from fedrec.errors import BadInput
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute, resume
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.manifest import Manifest
 
@@ -34,9 +36,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     for method in ("fedavg", "feddae", "mf"):
         given = {"data": "demo", "rounds": 3, "settings": {"dim": 2}, "checkpoint_seconds": 0}
-        running.execute(running.resolve(method, {**given, "settings": {"dim": 2}}), home / method / "finished")
+        execute(resolve(method, {**given, "settings": {"dim": 2}}), home / method / "finished")
         with pytest.raises(Killed):
-            running.execute(running.resolve(method, {**given}), home / method / "stopped", stop)
+            execute(resolve(method, {**given}), home / method / "stopped", stop)
     return home
 
 
@@ -62,7 +64,7 @@ def found(path: Path, bit: int, read: Callable[[], Any]) -> None:
 @pytest.mark.parametrize("method", ["fedavg", "feddae", "mf"])
 def test_flips_in_checkpoints_and_models(runs: Path, tmp_path: Path, method: str) -> None:
     home = Path(shutil.copytree(runs / method, tmp_path / method))
-    expected = running.prepare(RunFolder.open(home / "finished").settings()).runtime.expected()
+    expected = prepare(RunFolder.open(home / "finished").settings()).runtime.expected()
     RunFolder.open(home / "finished").model(expected)
     RunFolder.open(home / "stopped").restore(expected)
     draw = random.Random(method)
@@ -83,7 +85,7 @@ def test_flips_in_a_state_file_without_a_manifest(runs: Path, tmp_path: Path) ->
     from fedrec.runs.state_file import load_state
 
     path = Path(shutil.copy(runs / "fedavg" / "finished" / "model.safetensors", tmp_path))
-    expected = running.prepare(RunFolder.open(runs / "fedavg" / "finished").settings()).runtime.expected()
+    expected = prepare(RunFolder.open(runs / "fedavg" / "finished").settings()).runtime.expected()
     load_state(path, expected)
     header = 8 * (8 + int.from_bytes(path.read_bytes()[:8], "little"))
     for bit in random.Random(1).sample(range(header), 250):
@@ -182,10 +184,10 @@ def test_a_kill_between_any_two_writes_of_finishing_leaves_a_good_run(
     monkeypatch.setattr(os, "replace", replace)
     if step <= len(wanted):
         with pytest.raises(Killed):
-            running.resume(folder)
+            resume(folder)
         assert not RunFolder.open(folder).finished
     monkeypatch.setattr(os, "replace", real)
-    running.resume(folder)
+    resume(folder)
     ours, whole = RunFolder.open(folder), RunFolder.open(runs / "fedavg" / "finished")
     assert ours.result()["metrics"] == whole.result()["metrics"]
     np.testing.assert_array_equal(ours.per_user().to_numpy(), whole.per_user().to_numpy())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,20 +18,20 @@ TIMES = 20
 COMMAND = ["run", "fedavg", "--rounds", "30", "--set", "dim=8", "--set", "epochs=2", "--participation", "0.5"]
 
 
-def fedrec(*arguments: str, folder: Path) -> subprocess.Popen:
+def fedrec(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "fedrec.cli.main", *arguments, "--quiet"]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
-def metrics(path: Path) -> dict:
+def metrics(path: Path) -> dict[str, Any]:
     found = json.loads((path / "result.json").read_text())
     rounds = [json.loads(line) for line in (path / "rounds.jsonl").read_text().splitlines()]
     return {"metrics": found["metrics"], "round": found["selected_round"], "curve": [r["valid"] for r in rounds]}
 
 
 @pytest.mark.slow
-def test_killed_twenty_times_at_random_moments(tmp_path):
+def test_killed_twenty_times_at_random_moments(tmp_path: Path) -> None:
     assert fedrec(*COMMAND, "--out", "whole", folder=tmp_path).wait() == 0
     expected = metrics(tmp_path / "whole")
     draw = random.Random(7)
@@ -57,7 +58,7 @@ def test_killed_twenty_times_at_random_moments(tmp_path):
     assert kills >= TIMES
 
 
-def test_a_checkpoint_is_whole_or_not_there(tmp_path, monkeypatch):
+def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that dies half-way leaves the last checkpoint as it was."""
     import numpy as np
 
@@ -69,7 +70,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path, monkeypatch):
     folder = RunFolder.create(tmp_path / "run", RunSettings(method="fedavg"))
     folder.checkpoint(Progress(round=1, best_round=1, best_value=0.5), {"x": np.arange(3)})
 
-    def dies(path, write, private=False):
+    def dies(path: Any, write: Any, private: Any = False) -> None:
         path.with_name(f".{path.name}.99.tmp").write_bytes(b"half")
         raise KeyboardInterrupt
 

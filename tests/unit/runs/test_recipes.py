@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fedrec.report.commands import run_command
-from fedrec.running import resolve
+from fedrec.experiment.resolve import resolve
+from fedrec.report.text.commands import run_command
 from fedrec.runs.recipes import recipe
 
 

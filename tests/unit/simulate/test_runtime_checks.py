@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrec import running
 from fedrec.core.messages import Rows
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
 
 
 def prepared(method: str) -> Any:
     settings = {"epochs": 1, "dim": 4}
-    return running.prepare(running.resolve(method, {"data": "demo", "rounds": 1, "settings": settings}))
+    return prepare(resolve(method, {"data": "demo", "rounds": 1, "settings": settings}))
 
 
 def spoil_rows(upload: Any) -> Any:

@@ -24,7 +24,7 @@ def accepted(options: NodeOptions, given: Any) -> RunSettings:
     if not isinstance(given, dict):
         raise BadInput("the run's settings are not a table of names and values")
     settings = build(RunSettings, given, "the run")
-    kind: Any = find_method(settings.method)
+    kind: Any = find_method(settings.method, settings.settings)
     if not issubclass(kind, Method):
         raise BadInput(f"{settings.method} is not a federated method; a node has nothing to do for it")
     own = dict(settings.settings)

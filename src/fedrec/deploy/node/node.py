@@ -37,7 +37,7 @@ MIB = 1 << 20
 
 def method_of(settings: RunSettings) -> Any:
     """The run's method with its settings."""
-    kind: Any = find_method(settings.method)
+    kind: Any = find_method(settings.method, settings.settings)
     return kind(build(kind.Settings, settings.settings, settings.method), settings.device)
 
 

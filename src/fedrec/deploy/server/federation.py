@@ -29,8 +29,8 @@ from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import World
 from fedrec.core.loop import Cost, Judged
-from fedrec.core.messages import Axis, Rows, fields_of
 from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.inspection import Misfit, Template
@@ -337,15 +337,6 @@ class Federation:
                 raise Misfit(fault)
 
     def _download_bytes(self, clients: Int64) -> int:
-        """Every client receives the shared fields and its own personal ones."""
-        if not len(clients):
-            return 0
-        download = self.method.download(self.server, clients)
-        total = 0
-        for name, axis, content in fields_of(download):
-            if not isinstance(content, np.ndarray | Rows | dict):
-                continue
-            others = {n: None for n, _, _ in fields_of(download) if n != name}
-            size = wire.payload(replace(download, **others), self.form)
-            total += size * len(clients) if axis is Axis.SHARED else size
-        return total
+        return (
+            download_bytes(self.method.download(self.server, clients), self.form, len(clients)) if len(clients) else 0
+        )

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
+from fedrec.core.loop import Progress
+from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.job import Job
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.result import describe, summary
+from fedrec.runs.settings import RunSettings
 
-if TYPE_CHECKING:
-    from fedrec.deploy.server.serve import Served
+
+@dataclass(frozen=True)
+class Served:
+    """A run after its last round, on the server."""
+
+    settings: RunSettings
+    job: Job
+    runtime: Federation
+    progress: Progress
+    seconds: float
+    """Until the first round."""
 
 
 def finish(folder: RunFolder, served: Served) -> None:

@@ -9,7 +9,6 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +19,18 @@ from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Hello, Meet
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.job import Job, write_served
+from fedrec.deploy.server.outcome import Served, finish
 from fedrec.deploy.server.roster import Roster
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.plan import plan_of
-from fedrec.runs.settings import RunSettings
 
 log = logging.getLogger("fedrec.deploy")
 
 
 class NodesMissing(RuntimeError):
     """Not enough nodes came in time."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A run after its last round, on the server."""
-
-    settings: RunSettings
-    job: Job
-    runtime: Federation
-    progress: Progress
-    seconds: float
-    """Until the first round."""
 
 
 def serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
@@ -70,7 +57,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     exchange.expected = lambda hello: (place := roster.find(hello.name)) is not None and place.hosts(hello)
     exchange.hellos = {i: hello for i, hello in exchange.hellos.items() if exchange.expected(hello)}
 
-    kind = find_method(settings.method)
+    kind = find_method(settings.method, settings.settings)
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
@@ -96,8 +83,6 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     run_rounds(runtime, plan, progress, after)
     if job.own_data:
-        from fedrec.deploy.server.outcome import finish
-
         for name, fault in exchange.settle(progress.best_round, job.rules.deadline).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)
         finish(folder, Served(settings, job, runtime, progress, prepared))

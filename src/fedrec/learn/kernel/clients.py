@@ -14,8 +14,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 from fedrec.learn.kernel.random import epoch_key, order
 from fedrec.learn.kernel.vectors import (

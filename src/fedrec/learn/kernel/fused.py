@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fedrec.backbones.base import Backbone
@@ -13,11 +11,9 @@ from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.adam import schedule
 from fedrec.learn.kernel.clients import train_clients
-from fedrec.learn.samples import Samples
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.trained import LocalSettings, Trained
 from fedrec.threads import over_pieces
-
-if TYPE_CHECKING:
-    from fedrec.learn.train import LocalSettings, Trained
 
 
 def train_fused(
@@ -35,8 +31,6 @@ def train_fused(
     threads: int | None,
 ) -> Trained:
     """Train on all cores; see :func:`fedrec.learn.train.train_block`."""
-    from fedrec.learn.train import Trained
-
     affine = backbone.kernel == "affine"
     if affine and ("bias" not in networks or networks["bias"].shape != (block.n_users,)):
         raise BadInput("the affine scorer needs networks['bias'] with one number per user")

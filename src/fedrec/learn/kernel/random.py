@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fedrec import keyed
+from fedrec.compiled import njit
 from fedrec.learn import shuffle
 
 _GOLDEN = np.uint64(keyed.GOLDEN)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fedrec.compiled import njit
 from fedrec.core.block import Block
 from fedrec.data.ragged import offsets
 from fedrec.keyed import U64
 from fedrec.learn.kernel.random import below, word
-from fedrec.learn.samples import Samples, count
+from fedrec.learn.sample_arrays import Samples, count
 from fedrec.threads import over_pieces
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,13 +25,11 @@ from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
-from fedrec.learn.samples import Samples
+from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.torch.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
 from fedrec.learn.torch.random import from_words, orders
 from fedrec.learn.torch.workers import over_chunks
-
-if TYPE_CHECKING:
-    from fedrec.learn.train import LocalSettings, Trained
+from fedrec.learn.trained import LocalSettings, Trained
 
 CPU_NUMBERS = 1 << 18
 """Numbers in one step's item vectors on the CPU: a few such arrays fit a core's cache."""
@@ -85,8 +83,6 @@ def train_batched(
     threads: int | None = None,
 ) -> Trained:
     """Train with torch; see :func:`fedrec.learn.train.train_block`."""
-    from fedrec.learn.train import Trained
-
     dim = users.shape[1]
     shared = _shared_networks(backbone, networks, block, dim)
     start, rows_start, rows_ids = _host(samples.start), _host(samples.rows_start), _host(samples.rows_ids)

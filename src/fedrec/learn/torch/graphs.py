@@ -20,9 +20,10 @@ from fedrec.core.messages import Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
-from fedrec.learn.samples import Samples, draw
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import draw
 from fedrec.learn.shuffle import epoch_key, order
-from fedrec.learn.train import LocalSettings, Trained
+from fedrec.learn.trained import LocalSettings, Trained
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fedrec.core.block import Block
 from fedrec.keyed import U64
-from fedrec.learn.samples import Samples, count
+from fedrec.learn.sample_arrays import Samples, count
 from fedrec.learn.torch.random import below, from_words, word
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,10 +23,7 @@ from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks
 from fedrec.learn.samples import nth_free
-from fedrec.learn.train import Trained
-
-if TYPE_CHECKING:
-    from fedrec.learn.train import LocalSettings
+from fedrec.learn.trained import LocalSettings, Trained
 
 TOKENS = 1 << 16
 """Positions of sequences that are handled at once."""

@@ -13,7 +13,7 @@ from fedrec.core.messages import Array
 from fedrec.data.ragged import Int64, segments
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Step
-from fedrec.learn.samples import Samples
+from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.torch.random import from_words, orders
 from fedrec.methods.two_views.step import Batch, Positives
 

@@ -13,18 +13,19 @@ complementarity=l2, mutual-information.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from fedrec.core.block import Block
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
 from fedrec.methods.two_views.fedrap import regularisers, schedule
+from fedrec.methods.two_views.held import TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
 from fedrec.methods.two_views.tables import mean_of_clients
-from fedrec.methods.two_views.views import TwoViewPrivate, TwoViews
+from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -185,7 +186,7 @@ class Fed3cr(TwoViews):
     def scorer_name(self) -> str:
         return SCORERS[self.settings.base]
 
-    def extra(self, number: int) -> dict[str, float]:
+    def extra(self, number: int) -> dict[str, Any]:
         if self.settings.base != "fedrap":
             return {}
         rise = schedule("none", number)

@@ -25,7 +25,7 @@ from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods.embedding import EmbeddingSettings, fresh, fresh_items
+from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
 from fedrec.methods.two_views.fediar_state import (
     FedIarSettings,
     IarDownload,

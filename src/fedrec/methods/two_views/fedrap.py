@@ -18,12 +18,13 @@ from pydantic import Field
 
 from fedrec.core.block import Block
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
 from fedrec.methods.registry import find
+from fedrec.methods.two_views.held import TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
 from fedrec.methods.two_views.tables import mean_of_clients
-from fedrec.methods.two_views.views import TwoViewPrivate, TwoViews
+from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -107,6 +108,6 @@ class FedRap(TwoViews):
         """The server's step: C becomes the mean of the clients' C."""
         return mean_of_clients(server, replies)
 
-    def extra(self, number: int) -> dict[str, float]:
+    def extra(self, number: int) -> dict[str, Any]:
         rise = schedule(self.settings.schedule, number)
         return {"lambda_": self.settings.lambda_ * rise, "mu": self.settings.mu * rise}

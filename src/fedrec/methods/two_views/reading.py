@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,11 @@ from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
 from fedrec.methods.two_views.generator import MATRIX, generate
+from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
 from fedrec.methods.two_views.tables import add_products, enlarged, prototypes
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Transfer
-    from fedrec.methods.two_views.views import LocalViews, TwoViewPrivate, TwoViews
 
 FEW = 32
 """Clients whose generators are put together at a time."""
@@ -35,7 +35,7 @@ class Reader:
     block: Block
 
     @staticmethod
-    def of(method: TwoViews, private: TwoViewPrivate, model: LocalViews, block: Block) -> Reader:
+    def of(method: Any, private: TwoViewPrivate, model: LocalViews, block: Block) -> Reader:
         return Reader(method.settings.transfer, method.backbone, private, model, block)
 
     @cached_property

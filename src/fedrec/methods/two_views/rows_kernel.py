@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from fedrec.compiled import njit
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 

@@ -17,7 +17,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64
-from fedrec.methods.embedding import EmbeddingSettings, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemServer, ItemUpload, fresh
 from fedrec.threads import thread_count
 
 SUM_LEAST = 1 << 14

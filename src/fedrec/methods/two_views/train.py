@@ -30,7 +30,8 @@ from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
-from fedrec.learn.samples import Samples, has_numba
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.samples import has_numba
 from fedrec.learn.torch.workers import over_chunks
 from fedrec.methods.two_views.autograd import autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives

@@ -7,46 +7,28 @@ switched on and off, on top of any score function (its Figure 8): a transfer mat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from fedrec import keyed
 from fedrec.backbones import find as find_backbone
-from fedrec.core import disk_array, messages, wire
+from fedrec.core import disk_array, wire
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
+from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
+from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Objective
 from fedrec.methods.two_views.tables import fresh_table
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
-
-
-@dataclass(frozen=True)
-class TwoViewPrivate(messages.Private):
-    """User vectors (weights of an affine scorer), its biases, and V; never leave."""
-
-    users: Float32 = per_user()  # [users, d]
-    bias: Float32 = per_user()  # [users]
-    tables: Float32 = per_client()  # [clients, n_items, d]
-
-
-@dataclass(frozen=True)
-class LocalViews(messages.Model):
-    """What a client holds: the downloaded C, generator and score layers, with its own changes after training."""
-
-    items: Float32 = shared()  # [n_items, d]
-    changes: Rows | None = per_client()
-    networks: dict[str, Array] = shared()
-    network_changes: dict[str, Array] = per_client()  # [clients, ...]
 
 
 class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
@@ -64,7 +46,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         """The backbone that scores fused items."""
         return self.scorer
 
-    def extra(self, number: int) -> dict[str, float]:
+    def extra(self, number: int) -> dict[str, Any]:
         """Further terms of the objective in round ``number``."""
         return {}
 

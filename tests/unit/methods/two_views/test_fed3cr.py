@@ -15,9 +15,9 @@ from fedrec.core.method import Keys
 from fedrec.learn.samples import draw
 from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings, complementarity, consistency
 from fedrec.methods.two_views.generator import generate, generator_sizes, start_generator
+from fedrec.methods.two_views.held import LocalViews
 from fedrec.methods.two_views.reading import Reader
 from fedrec.methods.two_views.step import Batch, Positives
-from fedrec.methods.two_views.views import LocalViews
 
 
 def two_tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:

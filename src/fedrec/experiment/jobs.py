@@ -1,0 +1,64 @@
+"""A run that is to be made: its settings, its folder, and how far that folder is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fedrec.errors import BadInput
+from fedrec.report.model.comparison import NOT_YET
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.settings import RunSettings
+
+HOW_ONLY = ("data_dir", "memory_mb", "checkpoint_seconds", "device")
+"""Settings that say how a run is carried out; a run made with others is still the same run."""
+
+State = Literal["new", "unfinished", "finished"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a comparison or of a table."""
+
+    settings: RunSettings
+    folder: Path
+    state: State
+
+    @property
+    def label(self) -> str:
+        return f"{self.settings.method} seed {self.settings.seed}"
+
+
+def folder_state(path: Path, settings: RunSettings) -> State:
+    """Whether the folder is free, or holds this very run; anything else in it is bad input."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return "new"
+    advice = "choose another --out, or remove it"
+    try:
+        folder = RunFolder.open(path)
+    except BadInput:
+        raise BadInput(f"{path} is used for something else than a run; {advice}") from None
+    there = folder.settings()
+    before, now = (s.model_dump(mode="json", exclude=set(HOW_ONLY)) for s in (there, settings))
+    flat = [{**{k: v for k, v in one.items() if k != "settings"}, **one["settings"]} for one in (before, now)]
+    changed = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
+    if changed:
+        first = f"{changed[0]} is {flat[0].get(changed[0])!r} there, {flat[1].get(changed[0])!r} now"
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise BadInput(f"{path} holds a run with other settings ({first}{more}); {advice}")
+    return "finished" if folder.finished else "unfinished"
+
+
+def open_jobs(jobs: Iterable[Job]) -> dict[Path, str]:
+    """Those that are not finished, as reasons why they give no result."""
+    return {job.folder: NOT_YET for job in jobs if job.state != "finished"}
+
+
+def reason_of(problem: BaseException) -> str:
+    """One line on why a run failed."""
+    text = " ".join(str(problem).split())
+    if isinstance(problem, BadInput):
+        return text
+    return f"{type(problem).__name__}: {text}" if text else type(problem).__name__

@@ -1,0 +1,74 @@
+"""Carry a run out, in its folder, from the first round or from its last checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fedrec.core.loop import Progress, Record, run_rounds
+from fedrec.experiment.prepare import Prepared, prepare
+from fedrec.experiment.summarise import Result, summarise
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.settings import RunSettings
+
+OnRound = Callable[[Record, Progress], None]
+OnStart = Callable[[Prepared, Progress], None]
+
+
+def execute(
+    settings: RunSettings,
+    out: Path | None = None,
+    on_round: OnRound | None = None,
+    on_start: OnStart | None = None,
+) -> Result:
+    """Run to the end; with ``out``, in a new folder that can be resumed."""
+    prepared = prepare(settings)  # before the folder: bad input leaves nothing behind
+    folder = RunFolder.create(out, settings) if out is not None else None
+    return _carry_out(prepared, folder, Progress(), on_round, on_start)
+
+
+def resume(
+    path: Path,
+    on_round: OnRound | None = None,
+    on_start: OnStart | None = None,
+) -> Result:
+    """Continue a run from its last checkpoint; a finished one is only read."""
+    folder = RunFolder.open(path)
+    prepared = prepare(folder.settings())
+    runtime = prepared.runtime
+    if folder.finished:
+        runtime.restore(folder.model(runtime.expected()))
+        return Result(folder.result(), prepared, folder)
+    over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
+    progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
+    return _carry_out(prepared, folder, progress, on_round, on_start)
+
+
+def _carry_out(
+    prepared: Prepared,
+    folder: RunFolder | None,
+    progress: Progress,
+    on_round: OnRound | None,
+    on_start: OnStart | None,
+) -> Result:
+    settings, runtime = prepared.settings, prepared.runtime
+    if on_start:
+        on_start(prepared, progress)
+
+    def after(record: Record, now: Progress) -> None:
+        if folder is not None:
+            folder.append(record)
+            folder.checkpoint_if_due(now, runtime.snapshot, settings.checkpoint_seconds)
+        if on_round:
+            on_round(record, now)
+
+    if settings.runtime == "flower":  # the same loop, inside Flower's server process
+        progress = runtime.carry_out(folder, on_round)
+    else:
+        run_rounds(runtime, prepared.plan, progress, after)
+    if progress.best_state is not None:
+        runtime.restore(progress.best_state)
+    result = summarise(prepared, progress)
+    if folder is not None:
+        folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids)
+    return Result(result, prepared, folder, progress.best_per_user)

@@ -1,0 +1,124 @@
+"""FedCIA with parameter-free models (section 5.3): clients exchange the filters of their own graphs.
+
+Nothing is trained. A client sends its GF-CF filter F_k, the server takes the mean F_agg over all clients that ever
+took part, and a client scores with both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedrec.backbones.gfcf import LocalFilter, local_filter
+from fedrec.core.block import Block, World
+from fedrec.core.fold import add_rows
+from fedrec.core.messages import Float32, Rows
+from fedrec.core.method import Keys, Reply, Update
+from fedrec.data.ragged import offsets
+from fedrec.maths.interaction_matrix import matrix
+from fedrec.maths.lowrank_similarity import FactoredSum, truncated
+from fedrec.methods.fedcia.messages import CiaServer, CiaUpload
+from fedrec.methods.fedcia.models import OwnModel
+from fedrec.methods.fedcia.settings import FedCiaSettings
+
+
+class FilterExchange:
+    """The mean of the clients' filters (section 5.3)."""
+
+    def __init__(self, settings: FedCiaSettings) -> None:
+        self.settings = settings
+
+    # -- the client
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> OwnModel:
+        return OwnModel(None, None, {})
+
+    def local_update(self, private: OwnModel, download: Any, block: Block, keys: Keys) -> Update[OwnModel, CiaUpload]:
+        """Section 5.3.1: the final mixed filter is what a client sends."""
+        return Update(private, self.upload(list(self.filters(block)), block.n_items), np.zeros(block.n_clients))
+
+    def filters(self, block: Block) -> Iterator[LocalFilter]:
+        """The GF-CF filter F_k of each client's own graph."""
+        for client in range(block.n_clients):
+            users = np.arange(block.user_start[client], block.user_start[client + 1])
+            yield local_filter(block.train.take(users), block.n_items, self.settings.k, self.settings.alpha)
+
+    def upload(self, filters: list[LocalFilter], m: int) -> CiaUpload:
+        """Rows of the clients' own items, or the top factors (section 5.4.2)."""
+        if self.settings.truncates(m):
+            rank = self.settings.sent_rank(m)
+            left, right = (np.zeros((len(filters), m, rank), np.float32) for _ in range(2))
+            for client, own in enumerate(filters):
+                cut = truncated(own.left, own.right, rank)
+                left[client, own.items], right[client, own.items] = cut.left, cut.right
+            return CiaUpload(None, None, left, right)
+        start = offsets(np.array([len(own.items) for own in filters], np.int64))
+        ids = np.concatenate([np.zeros(0, np.int64), *(own.items for own in filters)]).astype(np.int32)
+        rows = [own.rows(m) for own in filters]
+        return CiaUpload(None, Rows(start, ids, np.concatenate([np.zeros((0, m), np.float32), *rows]), m), None, None)
+
+    # -- the server
+
+    def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
+        """``F_agg = 1/K sum_k F_k`` (section 5.3.1), over this round's clients and those of earlier rounds."""
+        return self.fold_factors(server, replies) if self.settings.truncates(server.n_items) else fold(server, replies)
+
+    def fold_factors(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
+        """The same in thin factors: m x m is never built."""
+        m, weight = server.n_items, 0.0
+        total = FactoredSum(m, min(m, 4 * self.settings.sent_rank(m)), symmetric=False)
+        if server.left is not None and server.right is not None:
+            total.add(server.left * np.float64(server.weight), server.right)
+            weight = server.weight
+        for reply in replies:
+            left, right = reply.upload.left, reply.upload.right
+            assert left is not None
+            assert right is not None
+            weight += len(reply.clients)
+            for client in range(len(left)):
+                total.add(left[client], right[client])
+        if not weight:
+            return server
+        found, root = total.result(), np.sqrt(weight)
+        left, right = ((factor / root).astype(np.float32) for factor in (found.left, found.right))
+        return replace(server, weight=weight, left=left, right=right)
+
+    # -- scores
+
+    def score(self, private: OwnModel, model: Any, block: Block) -> Float32:
+        """``A_k F_k + beta A_k F_agg`` (section 5.3.2)."""
+        histories = matrix(block.train, block.n_items)
+        if model.whole is not None:
+            scores = np.asarray(histories @ model.whole) * np.float32(self.settings.beta)
+        elif model.left is not None and model.right is not None:
+            scores = (np.asarray(histories @ model.left) @ model.right.T) * np.float32(self.settings.beta)
+        else:
+            scores = np.zeros(histories.shape, np.float32)
+        for client, own in enumerate(self.filters(block)):
+            users = slice(block.user_start[client], block.user_start[client + 1])
+            scores[users] += own.scores(histories[users])
+        return scores
+
+    def settled_after(self) -> int | None:
+        """One round, unless uploads are noised anew in each."""
+        return 1 if not self.settings.noise else None
+
+    def client_bytes(self, world: World) -> int:
+        m = world.n_items
+        return 16 * m * self.settings.sent_rank(m) if self.settings.truncates(m) else 12 * m * m
+
+
+def fold(server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
+    """The mean of whole filters, as uploads come."""
+    total, weight = np.zeros((server.n_items, server.n_items)), 0.0
+    if server.whole is not None:
+        total += server.whole.astype(np.float64) * server.weight
+        weight = server.weight
+    for reply in replies:
+        assert reply.upload.filters is not None
+        weight += len(reply.clients)
+        add_rows(total, reply.upload.filters)
+    return replace(server, weight=weight, whole=(total / weight).astype(np.float32)) if weight else server

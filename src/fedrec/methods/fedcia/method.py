@@ -1,0 +1,81 @@
+"""The method `fedcia`: its card, and which of the paper's two algorithms a federation runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.data.ragged import Int32, Int64
+from fedrec.methods.fedcia.fedcia import SimilarityExchange
+from fedrec.methods.fedcia.filters import FilterExchange
+from fedrec.methods.fedcia.messages import CiaDownload, CiaServer, CiaUpload
+from fedrec.methods.fedcia.models import OwnModel
+from fedrec.methods.fedcia.settings import FedCiaSettings
+
+
+class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
+    """The mean of what clients send, item similarities (section 5.2) or filters (section 5.3)."""
+
+    name = "fedcia"
+    Settings = FedCiaSettings
+    Private, Upload, Download = OwnModel, CiaUpload, CiaDownload
+    small: ClassVar[dict[str, Any]] = {"backbone": "mf", "lr": 0.05, "init_scale": 0.1}
+    enough: ClassVar[dict[str, Any]] = {"backbone": "mf", "dim": 16, "lr": 0.1, "epochs": 5, "init_scale": 0.1}
+    enough_rounds = 15
+    card = Card(
+        title="FedCIA: the mean of the clients' item similarities; every client keeps a model of its own",
+        paper="Han et al., SIGIR 2025",
+        private="user vectors, item table, network, interactions",
+        upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors",
+        sum_suffices=True,
+        departures=(
+            "alignment by the closed form (Procrustes) unless align=gradient: the server sends the top factors of C_s",
+            "the similarity crosses the wire as its upper triangle: half the bytes, and no entry is noised twice",
+            "the optimiser starts fresh each round",
+            "the paper gives no scale of fresh embeddings: that of mf was chosen with its ML-100K table in view",
+            "mlp needs more than one step of 0.001 a round (public code): its recipe has rate 0.01 and 10 local epochs",
+            "truncated filters of gfcf need both singular vectors, since that filter is not symmetric",
+            "gfcf has nothing to train: its mean runs over all rounds, so that one round is enough and more only "
+            "bring in clients that were away",
+        ),
+    )
+
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        super().__init__(settings, device)
+        self.exchange: FilterExchange | SimilarityExchange = (
+            FilterExchange(self.settings)
+            if self.settings.parameter_free
+            else SimilarityExchange(self.settings, self.device)
+        )
+
+    def start_server(self, world: World, keys: Keys) -> CiaServer:
+        return CiaServer(world.n_items)
+
+    def start_clients(self, world: World, block: Block, keys: Keys) -> OwnModel:
+        return self.exchange.start_clients(world, block, keys)
+
+    def download(self, server: CiaServer, clients: Int64) -> CiaDownload:
+        return CiaDownload(server.whole, server.left, server.right)
+
+    def local_update(
+        self, private: OwnModel, download: CiaDownload, block: Block, keys: Keys
+    ) -> Update[OwnModel, CiaUpload]:
+        return self.exchange.local_update(private, download, block, keys)
+
+    def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]], keys: Keys) -> CiaServer:
+        return self.exchange.aggregate(server, replies)
+
+    def score(self, private: OwnModel, model: Any, block: Block, items: Int32 | None = None) -> Float32:
+        scores = self.exchange.score(private, model, block)
+        return scores if items is None else np.take_along_axis(scores, items, axis=1)
+
+    def settled_after(self) -> int | None:
+        return self.exchange.settled_after()
+
+    def client_bytes(self, world: World) -> int:
+        return self.exchange.client_bytes(world)

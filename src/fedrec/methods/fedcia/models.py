@@ -1,0 +1,132 @@
+"""The models that FedCIA's clients keep: mf, mlp or lightgcn, alone or mixed in one federation (section 6.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec import keyed
+from fedrec.backbones.base import Backbone
+from fedrec.backbones.lightgcn import smoothed
+from fedrec.backbones.mf import MatrixFactorisation
+from fedrec.backbones.mlp import Perceptron
+from fedrec.core import messages
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Array, Float32, gather, per_client, per_user
+from fedrec.core.method import Keys
+from fedrec.data.ragged import segments
+from fedrec.learn.samples import draw
+from fedrec.learn.train import train_block
+from fedrec.learn.trained import Trained
+
+KINDS = ("mf", "mlp", "lightgcn")
+PAPER_LR = {"mf": 0.1, "lightgcn": 0.1, "mlp": 0.001}
+"""Learning rates of the public code."""
+
+
+@dataclass(frozen=True)
+class OwnModel(messages.Private):
+    """A client's whole model; nothing of it leaves. Empty for gfcf, which has no parameters."""
+
+    state_name = "fedcia.OwnModel"
+
+    users: Float32 | None = per_user()  # [users, d]
+    tables: Float32 | None = per_client()  # [clients, n_items, d], zero beyond a client's own width
+    networks: dict[str, Array] = per_client()  # [clients, ...] of mlp
+
+
+def kind(settings: Any, block: Block, client: int) -> str:
+    """Which model a client has; in a mixed federation its own id decides."""
+    if settings.mixed == "architectures":
+        return KINDS[int(block.client_keys[client] % np.uint64(3))]
+    return "mf" if settings.backbone == "gfcf" else str(settings.backbone)
+
+
+def width(settings: Any, block: Block, client: int) -> int:
+    """A client's embedding dimension: dim, or a quarter, a half or the whole of it."""
+    if settings.mixed != "dims":
+        return int(settings.dim)
+    return max(1, int(settings.dim) >> (2 - int(block.client_keys[client] % np.uint64(3))))
+
+
+def start(world: World, block: Block, keys: Keys, settings: Any) -> OwnModel:
+    """Fresh models: the same item table and network for everybody, user vectors of their own."""
+    base = keyed.stream(keys.seed, keys.round, "items")
+    rows = keyed.streams(base, np.arange(world.n_items, dtype=np.uint64))
+    scale = settings.init_scale
+    table = (scale * keyed.normal(rows, settings.dim)).astype(np.float32)
+    users = (scale * keyed.normal(keys.users(block, "users"), settings.dim)).astype(np.float32)
+    tables = np.repeat(table[None], block.n_clients, axis=0)
+    if settings.mixed == "dims":
+        for client in range(block.n_clients):
+            own = width(settings, block, client)
+            tables[client, :, own:] = 0.0
+            users[block.user_start[client] : block.user_start[client + 1], own:] = 0.0
+    networks: dict[str, Array] = {}
+    if settings.backbone == "mlp" or settings.mixed == "architectures":
+        one = Perceptron(settings.dim).start(np.array([keyed.stream(keys.seed, "networks")], np.uint64), settings.dim)
+        networks = {name: np.repeat(values, block.n_clients, axis=0) for name, values in one.items()}
+    return OwnModel(users, tables, networks)
+
+
+def train(
+    private: OwnModel, block: Block, keys: Keys, settings: Any, device: str
+) -> tuple[OwnModel, NDArray[np.float64]]:
+    """One round of local training of every client's own model (L_pred, Eq. 5); tables are written in place."""
+    kinds = np.array([kind(settings, block, client) for client in range(block.n_clients)])
+    names = np.unique(kinds)
+    if len(names) == 1:
+        return _train_kind(str(names[0]), private, block, keys, settings, device)
+    loss = np.zeros(block.n_clients)
+    for name in names:
+        positions = np.flatnonzero(kinds == name)
+        part, loss[positions] = _train_kind(
+            str(name), gather(private, block, positions), block.take(positions), keys, settings, device
+        )
+        messages.scatter(private, block, positions, part)
+    return private, loss
+
+
+def _train_kind(
+    name: str, private: OwnModel, block: Block, keys: Keys, settings: Any, device: str
+) -> tuple[OwnModel, NDArray[np.float64]]:
+    assert private.users is not None
+    assert private.tables is not None
+    drawn, ordered = keys.clients(block, "negatives"), keys.clients(block, "batches")
+    settings = settings.model_copy(update={"lr": settings.lr or PAPER_LR[name]})
+    trained: Trained
+    if name == "lightgcn":
+        from fedrec.learn.torch.graphs import train_graphs
+
+        trained = train_graphs(
+            block, private.users, private.tables, settings, settings.negatives, settings.layers, drawn, ordered, device
+        )
+    else:
+        backbone: Backbone = MatrixFactorisation() if name == "mf" else Perceptron(settings.dim)
+        samples = draw(block, settings.negatives, drawn, settings.engine, "bpr", device)
+        networks = private.networks if name == "mlp" else {}
+        trained = train_block(
+            block, samples, private.users, private.tables, settings, ordered, backbone, networks, device
+        )
+    owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
+    private.tables[owner, trained.rows.ids] += trained.rows.values
+    kept = {**private.networks, **{n: private.networks[n] + change for n, change in trained.networks.items()}}
+    return OwnModel(trained.users, private.tables, kept), trained.loss
+
+
+def score_one(scores: Float32, private: OwnModel, table: Float32, block: Block, client: int, settings: Any) -> None:
+    """Fill in the scores of one client's users with its aligned table ``[n_items, width]``."""
+    assert private.users is not None
+    own = segments(block.user_start, np.array([client]))
+    users = private.users[own, : table.shape[1]]
+    name = kind(settings, block, client)
+    if name == "lightgcn":
+        users, table = smoothed(block.train.take(own), users, table, settings.layers)
+    if name == "mlp":
+        networks = {n: array[client] for n, array in private.networks.items()}
+        scores[own] = Perceptron(settings.dim).scores(users, table, networks, np.zeros(len(own), np.int64))
+    else:
+        scores[own] = users @ table.T

@@ -1,0 +1,62 @@
+"""Settings of FedCIA."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from fedrec.core.settings import TrainingSettings
+
+LARGE = 8192
+"""Items from which on similarities are truncated unless asked otherwise: m x m is never built."""
+
+
+class FedCiaSettings(TrainingSettings):
+    """Settings of FedCIA; paper's values from its public code (the text refers to it)."""
+
+    backbone: Literal["gfcf", "mf", "mlp", "lightgcn"] = Field("gfcf", description="the clients' model")
+    dim: int = Field(0, ge=0, description="embedding dimension; 0: the paper's (mf and lightgcn 512, mlp 32)")
+    lr: float = Field(0.0, ge=0, description="learning rate; 0: the paper's (mf and lightgcn 0.1, mlp 0.001)")
+    epochs: int = Field(1, ge=1, description="local epochs a round (epoch_c)")
+    batch_size: int = Field(4096, ge=1, description="mini-batch size")
+    negatives: int = Field(1, ge=1, description="negatives per positive")
+    objective: Literal["bpr"] = Field("bpr", description="pairwise loss (section 5.2.1)")
+    init_scale: float = Field(
+        0.0, ge=0, description="standard deviation of fresh embeddings; 0: mf and mlp 0.01, lightgcn 0.1"
+    )
+    layers: int = Field(3, ge=1, description="layers of lightgcn")
+    k: int = Field(32, ge=1, description="singular vectors of gfcf's low-pass filter")
+    alpha: float = Field(0.3, ge=0, description="weight of gfcf's low-pass filter beside the linear one")
+    beta: float = Field(60.0, ge=0, description="weight of the global filter beside the client's own (section 5.3.2)")
+    align: Literal["closed", "gradient", "none"] = Field(
+        "closed",
+        description="how a table comes near to the global similarity: closed form, gradient steps (Eq. 6), or not at "
+        "all: nothing is exchanged then (the paper's rows without aggregation)",
+    )
+    align_steps: int = Field(100, ge=1, description="gradient steps (epoch_i)")
+    align_lr: float = Field(0.1, gt=0, description="rate of the gradient steps")
+    form: Literal["auto", "full", "truncated"] = Field(
+        "auto",
+        description=f"what is sent: the whole matrix, or its top singular vectors (section 5.4.2); auto: whole up to "
+        f"{LARGE} items",
+    )
+    rank: int = Field(0, ge=0, description="singular vectors that are sent (L_k); 0: one percent of the items")
+    mixed: Literal["none", "dims", "architectures"] = Field(
+        "none",
+        description="clients with different models in one federation (section 6.6): a quarter, a half and the whole of "
+        "dim; or mf, mlp and lightgcn",
+    )
+
+    @property
+    def parameter_free(self) -> bool:
+        """Whether clients have filters (section 5.3) instead of models with parameters (section 5.2)."""
+        return self.backbone == "gfcf" and self.mixed == "none"
+
+    def truncates(self, n_items: int) -> bool:
+        """Whether similarities or filters cross the wire as factors."""
+        return self.form == "truncated" or (self.form == "auto" and n_items > LARGE)
+
+    def sent_rank(self, n_items: int) -> int:
+        """L_k (section 5.4.2)."""
+        return min(self.rank or max(1, round(0.01 * n_items)), n_items)

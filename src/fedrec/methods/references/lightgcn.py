@@ -1,0 +1,87 @@
+"""Centralised LightGCN with BPR.
+
+He et al., "LightGCN: simplifying and powering graph convolution network for recommendation", SIGIR 2020. Trained by
+the same primitive as the federated ones: one client that holds all users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec import keyed
+from fedrec.backbones.lightgcn import smoothed
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys
+from fedrec.core.reference import Central, Reference
+from fedrec.core.settings import Settings
+from fedrec.data.ragged import Int64
+from fedrec.learn.torch.graphs import train_graphs
+from fedrec.methods.references.mf import Factors, one_client
+
+
+class LightGcnSettings(Settings):
+    """Settings of centralised LightGCN; a round is one epoch."""
+
+    dim: int = Field(64, ge=1, description="embedding dimension d")
+    layers: int = Field(3, ge=1, description="layers of convolution (K)")
+    epochs: int = Field(1, ge=1, description="passes over the data in a round")
+    batch_size: int = Field(2048, ge=1, description="mini-batch size")
+    lr: float = Field(0.01, gt=0, description="learning rate of Adam (fresh each round)")
+    optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")
+    weight_decay: float = Field(1e-4, ge=0, description="L2 penalty on the embeddings in a batch (lambda)")
+    negatives: int = Field(1, ge=1, description="negatives per positive")
+    objective: Literal["bpr"] = Field("bpr", description="pairwise loss")
+    engine: Literal["auto", "torch"] = Field("auto", description="how negatives are drawn")
+
+
+@dataclass(frozen=True)
+class Embeddings(Factors):
+    """User and item embeddings before convolution, and after it for scoring."""
+
+    smooth_users: Float32  # [users, d]
+    smooth_items: Float32  # [n_items, d]
+
+
+class LightGcn(Reference[Embeddings]):
+    """LightGCN on collected histories."""
+
+    name = "lightgcn"
+    Settings = LightGcnSettings
+    one_shot = False
+    rounds = 40
+    card = Card(
+        title="LightGCN with BPR on collected histories",
+        paper="He et al., SIGIR 2020",
+        private="nothing: all histories are collected",
+        upload="whole histories",
+        sum_suffices=True,
+        departures=("the optimiser starts fresh each epoch, as for every method here",),
+    )
+
+    def start(self, data: Central, keys: Keys) -> Embeddings:
+        def fresh(purpose: str, count: int) -> Float32:
+            rows = keyed.streams(keyed.stream(keys.seed, purpose), np.arange(count, dtype=np.uint64))
+            return (0.1 * keyed.normal(rows, self.settings.dim)).astype(np.float32)
+
+        users, items = fresh("users", len(data.train)), fresh("items", data.world.n_items)
+        return self._smoothed(users, items, data)
+
+    def step(self, state: Embeddings, data: Central, keys: Keys) -> tuple[Embeddings, float]:
+        everyone, chosen = one_client(data), self.settings
+        trained = train_graphs(
+            everyone, state.users, state.items, chosen, chosen.negatives, chosen.layers,
+            keys.clients(everyone, "negatives"), keys.clients(everyone, "batches"), self.device,
+        )  # fmt: skip
+        items = state.items.copy()
+        items[trained.rows.ids] += trained.rows.values
+        return self._smoothed(trained.users, items, data), float(trained.loss[0])
+
+    def _smoothed(self, users: Float32, items: Float32, data: Central) -> Embeddings:
+        return Embeddings(users, items, *smoothed(data.train, users, items, self.settings.layers))
+
+    def score(self, state: Embeddings, data: Central, users: Int64) -> Float32:
+        return state.smooth_users[users] @ state.smooth_items.T

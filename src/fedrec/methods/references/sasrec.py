@@ -1,0 +1,104 @@
+"""Centralised SASRec: the next item from the order of the last ones, on collected histories.
+
+Kang and McAuley, "Self-attentive sequential recommendation", ICDM 2018; the ceiling for the backbone of FedCA's
+Table 4. Trained by the same primitive as the federated methods: one client that holds all users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fedrec import keyed
+from fedrec.backbones.sasrec import SasRec
+from fedrec.core.messages import Array, Float32
+from fedrec.core.method import Card, Keys
+from fedrec.core.reference import Central, Reference
+from fedrec.core.settings import Settings
+from fedrec.data.ragged import Int64
+from fedrec.methods.references.mf import one_client
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Item table and attention layers."""
+
+    items: Float32  # [n_items, d]
+    networks: dict[str, Array]
+
+
+class CentralSasRecSettings(Settings):
+    """Settings of centralised SASRec; a round is one epoch."""
+
+    dim: int = Field(64, ge=1, description="embedding dimension d")
+    length: int = Field(50, ge=1, description="how many of the latest items are read")
+    blocks: int = Field(2, ge=1, description="blocks of self-attention")
+    epochs: int = Field(1, ge=1, description="passes over the sequences in a round")
+    batch_size: int = Field(64, ge=1, description="sequences in a mini-batch")
+    lr: float = Field(0.003, gt=0, description="learning rate of Adam (fresh each round)")
+    optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")
+    weight_decay: float = Field(0.0, ge=0, description="L2 penalty added to the gradient of network layers")
+    shrink: float = Field(1e-3, ge=0, lt=1, description="item rows are shrunk by this share after each round (L2)")
+    objective: Literal["bce"] = Field("bce", description="next item against one random item")
+    engine: Literal["auto", "torch"] = Field("auto", description="batched torch")
+
+
+class CentralSasRec(Reference[Attention]):
+    """SASRec on collected histories."""
+
+    name = "sasrec"
+    Settings = CentralSasRecSettings
+    one_shot = False
+    rounds = 100
+    card = Card(
+        title="SASRec (self-attention over the last items) on collected histories",
+        paper="Kang and McAuley, ICDM 2018",
+        private="nothing: all histories are collected",
+        upload="whole histories",
+        sum_suffices=True,
+        departures=(
+            "no dropout; item rows shrink a little each round instead",
+            "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
+            "where the data has no times, histories stand in the order of the source, which may mean nothing",
+        ),
+    )
+
+    def backbone(self) -> SasRec:
+        return SasRec(self.settings.length, self.settings.blocks)
+
+    def start(self, data: Central, keys: Keys) -> Attention:
+        rows = keyed.streams(keyed.stream(keys.seed, "items"), np.arange(data.world.n_items, dtype=np.uint64))
+        scale = 1 / np.sqrt(self.settings.dim)
+        items = (scale * keyed.normal(rows, self.settings.dim)).astype(np.float32)
+        one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
+        networks = self.backbone().start(one, self.settings.dim)
+        return Attention(items, {name: values[0] for name, values in networks.items()})
+
+    def step(self, state: Attention, data: Central, keys: Keys) -> tuple[Attention, float]:
+        from fedrec.learn.torch.sequential import train_sequences
+
+        everyone = one_client(data)
+        trained = train_sequences(
+            everyone,
+            state.items,
+            self.settings,
+            keys.users(everyone, "negatives"),
+            keys.clients(everyone, "batches"),
+            self.backbone(),
+            state.networks,
+            self.device,
+        )
+        items = state.items.copy()
+        items[trained.rows.ids] += trained.rows.values
+        items *= np.float32(1.0 - self.settings.shrink)
+        networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
+        return Attention(items, networks), float(trained.loss[0])
+
+    def score(self, state: Attention, data: Central, users: Int64) -> Float32:
+        from fedrec.learn.torch.sequential import represented
+
+        some = one_client(Central(data.world, data.train.take(users), data.exclude.take(users)))
+        return represented(some, state.items, self.backbone(), state.networks, self.device) @ state.items.T

@@ -1,0 +1,125 @@
+"""The server's state and what crosses the wire in the federated variational autoencoders.
+
+The gradient of a layer over E local epochs of a user is a sum of E outer products. Uploads carry the factors
+(:class:`FactoredUpload`) or the whole (:class:`DenseUpload`); both add up to the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from fedrec.core import messages
+from fedrec.core.messages import Array, Float32, Limit, Rows, per_client, per_interaction, per_user, shared
+from fedrec.data.ragged import Int32, Int64
+
+
+@dataclass(frozen=True)
+class VaeServer:
+    """phi and theta, and the server's Adam."""
+
+    nets: dict[str, Array]
+    mean: dict[str, Array]
+    square: dict[str, Array]
+    alpha: Float32  # [1] alpha_u of Eq. (7), the same for all users
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """Some users of a block and their interactions."""
+
+    users: slice
+    interactions: slice
+
+
+@dataclass(frozen=True)
+class Nets(messages.Download):
+    """The global encoder phi and the decoder theta."""
+
+    items_in: Float32 = shared()  # [m, 3d]
+    bias_in: Float32 = shared()  # [3d]
+    encoder_mid: Float32 = shared()  # [3d + 1, 2d]
+    encoder_out: Float32 = shared()  # [2d + 1, 2 x d] mean, log variance
+    decoder_in: Float32 = shared()  # [d + 1, 2d]
+    decoder_mid: Float32 = shared()  # [2d + 1, 3d]
+    decoder_out: Float32 = shared()  # [3d + 1, m]
+    alpha: Float32 = shared()  # [1] weight of a user's loss, 1/n
+
+    def arrays(self) -> dict[str, Array]:
+        return {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "alpha"}
+
+
+@dataclass(frozen=True)
+class TwinNets(Nets):
+    """The same with a second encoder, where local encoders are averaged (``own``, as a user would have it)."""
+
+    own_items_in: Float32 = shared()
+    own_bias_in: Float32 = shared()
+    own_mid: Float32 = shared()
+    own_out: Float32 = shared()
+
+
+@dataclass(frozen=True)
+class FactoredUpload(messages.Upload):
+    """Accumulated gradients of the shared layers as their factors: nabla W = sum over e of a_e delta_e^T.
+
+    User after user; every factor has an entry for each local epoch. The bias's input is one and not sent.
+    """
+
+    counts: Int64 = per_user(low=0, high=Limit.ITEMS)  # [users] interactions of each user
+    ids: Int32 = per_interaction(low=0, high=Limit.ITEM, counted_by="counts")  # [interactions]
+    values: Float32 = per_interaction(counted_by="counts")  # [interactions, E] inputs of the first layer
+    hidden_wide: Float32 = per_user()  # [users, E, 3d]
+    hidden_narrow: Float32 = per_user()  # [users, E, 2d]
+    latent: Float32 = per_user()  # [users, E, d]
+    decoded_narrow: Float32 = per_user()  # [users, E, 2d]
+    decoded_wide: Float32 = per_user()  # [users, E, 3d]
+    delta_in: Float32 = per_user()  # [users, E, 3d]
+    delta_mid: Float32 = per_user()  # [users, E, 2d]
+    delta_out: Float32 = per_user()  # [users, E, 2 x d]
+    delta_decoder_in: Float32 = per_user()  # [users, E, 2d]
+    delta_decoder_mid: Float32 = per_user()  # [users, E, 3d]
+    delta_decoder_out: Float32 = per_user()  # [users, E, m]
+
+
+@dataclass(frozen=True)
+class TwinFactored(FactoredUpload):
+    """The same with the second encoder's factors; its input is the first encoder's."""
+
+    own_hidden_wide: Float32 = per_user()
+    own_hidden_narrow: Float32 = per_user()
+    own_delta_in: Float32 = per_user()
+    own_delta_mid: Float32 = per_user()
+    own_delta_out: Float32 = per_user()
+
+
+@dataclass(frozen=True)
+class DenseUpload(messages.Upload):
+    """Accumulated gradients of the shared layers, whole; summed over the client's users."""
+
+    users: Int64 = per_client(protect=False, low=Limit.USERS, high=Limit.USERS)  # [clients] how many
+    items_in: Rows = per_client()
+    bias_in: Float32 = per_client()
+    encoder_mid: Float32 = per_client()
+    encoder_out: Float32 = per_client()
+    decoder_in: Float32 = per_client()
+    decoder_mid: Float32 = per_client()
+    decoder_out: Float32 = per_client()
+
+
+@dataclass(frozen=True)
+class TwinDense(DenseUpload):
+    """The same with the second encoder's gradients."""
+
+    own_items_in: Rows = per_client()
+    own_bias_in: Float32 = per_client()
+    own_mid: Float32 = per_client()
+    own_out: Float32 = per_client()
+
+
+@dataclass(frozen=True)
+class LocalNets(messages.Model):
+    """What a client holds: the networks of its download and, right after local descent, the factors of its changes."""
+
+    nets: Nets = shared()
+    changes: FactoredUpload | None = per_client()

@@ -1,0 +1,138 @@
+"""What figures are drawn on: size, margins, headline, colours. Matplotlib's global state is not used."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from fedrec.report.model.comparison import Comparison
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, SOFT, FAINT, ALARM = "#222222", "#666666", "#dddddd", "#a50f15"
+# Okabe and Ito's palette: told apart with every common kind of colour blindness
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+WIDTH = 7.6  # inches
+LEFT = 1.1
+
+
+def sheet(width: float, height: float, *, fitted: bool = False) -> Figure:
+    """An empty figure, in inches; ``fitted`` leaves its margins to matplotlib."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained" if fitted else None)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def shortened(name: str, most: int) -> str:
+    """A name of no more than so many letters.
+
+    >>> shortened("Collaborative information", 13)
+    'Collaborativ…'
+    """
+    return name if len(name) <= most else name[: max(most - 1, 1)].rstrip() + "…"
+
+
+def canvas(
+    comparison: Comparison,
+    title: str,
+    body: float,
+    *,
+    head: float = 0.66,
+    right: float = 0.3,
+    caption: str = "",
+) -> tuple[Figure, Axes]:
+    """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
+    warning = textwrap.wrap(comparison.banner or "", 114)
+    foot = 0.52 + 0.2 * bool(caption) + 0.15 * len(warning) + 0.1 * bool(warning)
+    height = head + body + foot
+    figure = sheet(WIDTH, height)
+    axes = figure.add_axes((LEFT / WIDTH, foot / height, 1 - (LEFT + right) / WIDTH, body / height))
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(SOFT)
+    axes.tick_params(colors=INK, labelsize=9.5, length=3, color=SOFT)
+    axes.xaxis.label.set(color=INK, fontsize=10)
+    axes.yaxis.label.set(color=INK, fontsize=10)
+
+    def write(text: str, inches_up: float, **style: object) -> None:
+        figure.text(LEFT / WIDTH, inches_up / height, text, **style)  # type: ignore[arg-type]
+
+    write(title, height - 0.22, fontsize=12, fontweight="bold", color=INK, va="center")
+    write(_about(comparison), height - 0.43, fontsize=9, color=SOFT, va="center")
+    if caption:
+        write(caption, foot - 0.58, fontsize=8.5, color=SOFT, va="center")
+    if warning:
+        figure.text(
+            0.2 / WIDTH,
+            0.09 / height,
+            "\n".join(warning),
+            fontsize=8.5,
+            color=ALARM,
+            va="bottom",
+            linespacing=1.2,
+        )
+    return figure, axes
+
+
+def _about(comparison: Comparison) -> str:
+    seeds = f"{len(comparison.seeds)} seeds" if len(comparison.seeds) > 1 else f"seed {comparison.seeds[0]}"
+    data = comparison.data
+    return f"protocol {comparison.protocol.name}, {seeds}, {data['users']:,} users, {data['items']:,} items"
+
+
+def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) -> None:
+    """Names ``(value, text, colour)`` at the right end of lines, apart where they would cover one another."""
+    low, high = axes.get_ylim()
+    inches = axes.get_window_extent().height / axes.figure.dpi
+    ordered = sorted(labels)
+    places = spread_out([(value - low) / (high - low) for value, _, _ in ordered], least=0.165 / inches)
+    for place, (value, name, colour) in zip(places, ordered, strict=True):
+        axes.annotate(
+            name,
+            (last, value),
+            (1.045, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=9,
+            color=colour,
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.7,
+                "alpha": 0.6,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 3,
+            },
+        )
+
+
+def spread_out(places: list[float], least: float) -> list[float]:
+    """Ascending places moved as little as need be so that neighbours are ``least`` apart.
+
+    Places that are too close become one cluster around their mean; clusters that then touch are merged.
+
+    >>> spread_out([0.0, 0.5, 0.5], 0.2)
+    [0.0, 0.4, 0.6]
+    """
+    clusters: list[tuple[float, int]] = []  # centre, members
+    for place in places:
+        centre, size = place, 1
+        while clusters and centre - clusters[-1][0] < least * (size + clusters[-1][1]) / 2:
+            before, members = clusters.pop()
+            centre, size = (centre * size + before * members) / (size + members), size + members
+        clusters.append((centre, size))
+    return [centre + least * (i - (size - 1) / 2) for centre, size in clusters for i in range(size)]
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Write the figure; the same figure gives the same bytes."""
+    figure.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": None})

@@ -1,0 +1,200 @@
+"""Figures of a comparison: a figure goes out, the caller saves it (:func:`fedrec.report.figures.canvas.save_png`)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, canvas, end_labels
+from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STROKES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
+DOTTED, DASHED = (0, (1, 2)), (0, (4, 3))
+COLOURS: dict[Group, str] = {"federated": "#0072B2", "centralised": "#D55E00", "control": "#777777"}
+SIGNS: dict[Group, str] = {"federated": "o", "centralised": "s", "control": "D"}
+
+
+def dot_plot(comparison: Comparison) -> Figure:
+    """The main metric of every method, best on top, with seeds and spread; chance and popularity as lines."""
+    metric = comparison.main
+    rows = sorted((row for row in comparison.rows if _known(row, metric)), key=lambda row: _value(row, metric))
+    several = len(comparison.seeds) > 1
+    figure, axes = canvas(comparison, f"{metric} on {comparison.data['name']}", 0.32 * len(rows) + 0.1, head=0.86)
+    top = max([_reach(row, metric) for row in rows] + [1e-9])
+    axes.set_xlim(0, 1.12 * top)
+    axes.set_ylim(-0.65, len(rows) - 0.35)
+    for place, row in enumerate(rows):
+        colour, summary = COLOURS[row.group], row.cells[metric].summary
+        axes.plot([0, summary.mean], [place, place], color=FAINT, linewidth=1, zorder=1)
+        if summary.count > 1:
+            values = [run.test(metric) for run in row.runs]
+            axes.plot(values, [place] * len(values), "|", color=colour, markersize=10, alpha=0.75, zorder=3)
+            axes.errorbar(summary.mean, place, xerr=summary.spread, color=colour, linewidth=1.8, zorder=3)
+        axes.plot(summary.mean, place, SIGNS[row.group], color=colour, markersize=6.5, zorder=4)
+        axes.annotate(
+            f"{summary.mean:.{3 if top >= 0.2 else 4}f}",
+            (_reach(row, metric), place),
+            (8, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            fontsize=9,
+            color=INK,
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+            zorder=5,
+        )
+    axes.set_yticks(range(len(rows)), [row.method for row in rows])
+    _lines(axes, comparison, metric, len(rows) - 0.35)
+    axes.set_xlabel(f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else ""))
+    _groups_key(figure, axes, rows)
+    return figure
+
+
+def curve_plot(comparison: Comparison) -> Figure | None:
+    """Validation metric over rounds, mean and range over seeds; None where no method has several rounds."""
+    metric = comparison.main
+    bands = {row.method: _band(row, metric) for row in comparison.rows if row.runs}
+    trained = [row for row in comparison.rows if len(bands.get(row.method, [])) > 1]
+    if not trained:
+        return None
+    trained.sort(key=lambda row: (row.control, -_value(row, metric)))
+    first = min(bands[row.method][0][0] for row in trained)
+    last = max(bands[row.method][-1][0] for row in trained)
+    caption = "dot: selected round" + (
+        " (median of the seeds); band: range over seeds" if len(comparison.seeds) > 1 else ""
+    )
+    single = [row for row in comparison.rows if len(bands.get(row.method, [])) == 1]
+    caption += "; dashed: fitted in one step" if single else ""
+    figure, axes = canvas(
+        comparison,
+        f"{metric} over rounds on {comparison.data['name']}",
+        max(3.3, 0.19 * len(bands)),
+        right=1.35,
+        caption=caption,
+    )
+    labels = [_draw_curve(axes, row, bands[row.method], number, last) for number, row in enumerate(trained)]
+    for row in single:
+        value = bands[row.method][0][2]
+        axes.axhline(value, color=SOFT, linewidth=1, linestyle=DASHED, zorder=1)
+        labels.append((value, row.method, SOFT))
+    highest = max([value for value, _, _ in labels] + [high for row in trained for _, _, _, high in bands[row.method]])
+    axes.set_xlim(first, last)
+    axes.set_ylim(0, 1.05 * max(highest, 1e-9))
+    axes.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    central = any(row.group == "centralised" for row in trained)
+    axes.set_xlabel("round (an epoch, for a centralised model)" if central else "round")
+    axes.set_ylabel(f"{metric}, validation")
+    end_labels(axes, labels, last)
+    return figure
+
+
+Band = list[tuple[int, float, float, float]]
+"""Round, and over seeds the lowest, mean and highest value there."""
+
+
+def _draw_curve(axes: Axes, row: Row, band: Band, number: int, last: int) -> tuple[float, str, str]:
+    """One method's line; gives its label. Controls are grey: colours are for what is compared."""
+    colour = SOFT if row.control else PALETTE[number % len(PALETTE)]
+    stroke = "-" if row.control else STROKES[number // len(PALETTE) % len(STROKES)]
+    rounds, low, mean, high = (list(part) for part in zip(*band, strict=True))
+    if len(row.runs) > 1:
+        axes.fill_between(rounds, low, high, color=colour, alpha=0.13, linewidth=0)
+    axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if row.control else 1.8)
+    chosen = float(np.median([run.result["selected_round"] for run in row.runs]))
+    at = int(np.argmin(np.abs(np.asarray(rounds) - chosen)))
+    axes.plot(
+        rounds[at],
+        mean[at],
+        "o",
+        color=colour,
+        markersize=6,
+        markeredgecolor="white",
+        clip_on=False,
+        zorder=4,
+    )
+    if rounds[-1] < last:  # stopped early: lead the eye to the label
+        axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
+    return mean[-1], row.method, colour
+
+
+def _band(row: Row, metric: str) -> Band:
+    found: dict[int, list[float]] = {}
+    for run in row.runs:
+        for number, value in zip(*run.curve(metric), strict=True):
+            if not math.isnan(value):
+                found.setdefault(number, []).append(value)
+    return [(r, min(found[r]), float(np.mean(found[r])), max(found[r])) for r in sorted(found)]
+
+
+def _lines(axes: Axes, comparison: Comparison, metric: str, height: float) -> None:
+    """Chance and popularity: below the one nothing was learnt, below the other nothing was personalised."""
+    known: list[tuple[float, str, Any]] = []
+    random, floor = comparison.row("random"), comparison.row(FLOOR)
+    if metric in comparison.chance:
+        known.append((comparison.chance[metric], "chance", DOTTED))
+    elif random is not None and _known(random, metric):
+        known.append((_value(random, metric), "random", DOTTED))
+    if floor is not None and _known(floor, metric):
+        known.append((_value(floor, metric), FLOOR, DASHED))
+    known.sort(key=lambda line: line[0])
+    width = axes.get_xlim()[1]
+    close = len(known) == 2 and known[1][0] - known[0][0] < 0.14 * width
+    for number, (value, name, stroke) in enumerate(known):
+        axes.axvline(value, color=SOFT, linewidth=1, linestyle=stroke, zorder=0)
+        side = ("right", "left")[number] if close else "center"
+        if value < 0.06 * width and number == 0 and side == "center":
+            side = "left"
+        axes.annotate(
+            name,
+            (value, height),
+            ({"right": 3, "left": -3, "center": 0}[side], 2),
+            textcoords="offset points",
+            ha=side,
+            va="bottom",
+            fontsize=8.5,
+            color=SOFT,
+        )
+
+
+def _groups_key(figure: Figure, axes: Axes, rows: list[Row]) -> None:
+    """Which sign is which group, beside the headline where no data can lie."""
+    from matplotlib.lines import Line2D
+
+    present = [group for group in COLOURS if any(row.group == group for row in rows)]
+    figure.legend(
+        [Line2D([], [], marker=SIGNS[g], color=COLOURS[g], linestyle="", markersize=6) for g in present],
+        present,
+        loc="center right",
+        bbox_to_anchor=(axes.get_position().x1, 1 - 0.22 / figure.get_size_inches()[1]),
+        ncols=len(present),
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+        handletextpad=0.1,
+        columnspacing=1.2,
+        borderaxespad=0,
+        borderpad=0,
+    )
+
+
+def _known(row: Row, metric: str) -> bool:
+    return math.isfinite(_value(row, metric))
+
+
+def _value(row: Row, metric: str) -> float:
+    value = row.cells[metric].summary.mean if metric in row.cells else math.nan
+    return -math.inf if math.isnan(value) else value
+
+
+def _reach(row: Row, metric: str) -> float:
+    """How far to the right a row's marks go."""
+    summary = row.cells[metric].summary
+    spread = summary.spread if summary.count > 1 else 0.0
+    return max([summary.mean + spread, *(run.test(metric) for run in row.runs)])

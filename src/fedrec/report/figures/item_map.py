@@ -1,0 +1,61 @@
+"""Figure 3 of FedDAE: item features of users' encoders in the plane, own items in red."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from fedrec.report.figures.canvas import INK, PALETTE, SOFT, sheet
+from fedrec.report.text.csv_text import csv_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Mapped(Protocol):
+    """One user's maps (:class:`fedrec.experiment.analyses.items.ItemMaps` fits)."""
+
+    @property
+    def user(self) -> str: ...
+    @property
+    def points(self) -> dict[str, Any]: ...  # [items, 2] by panel
+    @property
+    def interacted(self) -> Any: ...  # [items]
+    @property
+    def weights(self) -> tuple[float, float]: ...
+    @property
+    def apart(self) -> dict[str, float]: ...
+
+
+def item_maps_figure(users: Sequence[Mapped], about: str) -> Figure:
+    """A row for each user, a panel for each combination of encoders; items that the user has lie on top."""
+    panels = list(users[0].points)
+    figure = sheet(2.6 * len(panels) + 0.4, 2.75 * len(users) + 0.9, fitted=True)
+    figure.suptitle(f"Item features of the encoders\n{about}", x=0.01, ha="left", fontsize=10, color=INK)
+    for row, one in zip(figure.subplots(len(users), len(panels), squeeze=False), users, strict=True):
+        own = np.asarray(one.interacted, bool)
+        row[0].set_ylabel(f"user {one.user}, gate {one.weights[0]:.2f} / {one.weights[1]:.2f}", fontsize=9, color=INK)
+        for axes, name in zip(row, panels, strict=True):
+            points = np.asarray(one.points[name])
+            for chosen, colour, label in ((~own, PALETTE[0], "other items"), (own, PALETTE[1], "the user's items")):
+                axes.scatter(*points[chosen].T, s=4, c=colour, label=label, linewidths=0)
+            axes.set(xticks=[], yticks=[])
+            axes.set_title(f"{name} (apart {one.apart[name]:.2f})", fontsize=9, color=INK)
+            for spine in axes.spines.values():
+                spine.set_color(SOFT)
+    marks, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(marks, labels, loc="upper right", ncols=2, fontsize=9, frameon=False, markerscale=2)
+    return figure
+
+
+def item_maps_csv(users: Sequence[Mapped], items: Iterable[Any]) -> str:
+    """Every point as CSV: user, view, item, whether the user has it, x, y."""
+    rows = (
+        [one.user, view, item, int(own), f"{x:.5f}", f"{y:.5f}"]
+        for one in users
+        for view, points in one.points.items()
+        for item, own, (x, y) in zip(items, one.interacted, points, strict=True)
+    )
+    return csv_text(["user", "view", "item", "interacted", "x", "y"], rows)

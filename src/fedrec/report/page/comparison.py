@@ -1,0 +1,213 @@
+"""The page of ``fedrec compare``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from fedrec.core.reference import Reference
+from fedrec.evaluation.rules import Rules
+from fedrec.methods.registry import find as find_method
+from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row
+from fedrec.report.model.series import Series, numbered
+from fedrec.report.page import figures
+from fedrec.report.page.parts import (
+    HtmlTable,
+    Section,
+    Td,
+    Th,
+    Tile,
+    banner,
+    card_html,
+    join,
+    listed,
+    paragraphs,
+    tiles,
+)
+from fedrec.report.page.render import Page, render
+from fedrec.report.text.commands import run_command
+from fedrec.report.text.wording import (
+    HEADINGS,
+    failure_text,
+    lost_texts,
+    name_text,
+    notes,
+    seconds_text,
+    title,
+    upload_text,
+)
+
+
+def comparison_page(comparison: Comparison, command: str = "") -> str:
+    """One self-contained HTML file."""
+    series = numbered([Series(row.method, row.method, row.group, row.runs) for row in comparison.rows if row.runs])
+    floor = next((one for one in series if one.method == FLOOR), None)
+    shown = dict.fromkeys([comparison.main, comparison.columns[0]])
+    sections = [
+        Section("table", "Results", results_table(comparison) + paragraphs(notes(comparison)[:3], "small soft")),
+        Section("curves", "Over rounds", join(figures.curves(series, metric) for metric in shown), "Curves"),
+        Section("costs", "Quality against cost", costs(series, comparison.main), "Costs"),
+    ]
+    if floor is not None:
+        who = figures.users(series, floor, comparison.main)
+        sections.append(Section("users", "Who gains, who loses", who, "Users"))
+    sections += [
+        Section("protocol", f"Protocol {comparison.protocol.name}", protocol_html(comparison.protocol), "Protocol"),
+        Section("methods", "Method cards", cards(series), "Methods"),
+        Section("commands", "Exact commands", commands(series, command), "Commands"),
+    ]
+    data, compared = comparison.data, [row for row in comparison.rows if not row.control]
+    page = Page(
+        title=f"{data['name']}: {len(compared)} method{'s'[: len(compared) != 1]} under {comparison.protocol.name}",
+        lead=title(comparison),
+        opening=banner(comparison.banner) + failures_html(comparison.failures) + tiles(headline(comparison)),
+        sections=[section for section in sections if section.body],
+        footer=versions(series),
+    )
+    return render(page)
+
+
+def headline(comparison: Comparison) -> list[Tile]:
+    """The best of each kind, popularity and chance, on the main metric."""
+    metric, found = comparison.main, []
+    for group, rows in comparison.grouped():
+        known = [row for row in rows if metric in row.cells and not math.isnan(row.cells[metric].summary.mean)]
+        if group != "control" and known:
+            best = max(known, key=lambda row: row.cells[metric].summary.mean)
+            found.append(
+                Tile(f"best {HEADINGS[group]}, {metric}", f"{best.cells[metric].summary.mean:.4f}", best.method)
+            )
+    floor = comparison.row(FLOOR)
+    if floor is not None and metric in floor.cells:
+        found.append(
+            Tile(f"popularity, {metric}", f"{floor.cells[metric].summary.mean:.4f}", "the same list for everybody")
+        )
+    if metric in comparison.chance:
+        found.append(Tile(f"chance, {metric}", f"{comparison.chance[metric]:.4f}", "exact"))
+    return found
+
+
+def results_table(comparison: Comparison) -> str:
+    """All methods, sortable."""
+    failed = bool(comparison.failures)
+    heads = [Th("method", number=False), *(Th(name) for name in comparison.columns)]
+    heads += [Th("s a run", about="wall-clock seconds"), Th("KiB up", about="per client and round")]
+    heads += [Th("failed", number=False, cls="left")] * failed
+    rows = [("control" if row.control else "", _cells(row, comparison, failed)) for row in comparison.rows]
+    data = comparison.data
+    caption = f"Test values on {data['name']}; a click on a heading sorts. KiB up: per client and round."
+    return HtmlTable(caption, heads, rows).html()
+
+
+def _cells(row: Row, comparison: Comparison, failed: bool) -> list[Td]:
+    found = [Td(escape(name_text(row, comparison)) + group_tag(row.group))]
+    found += [value_cell(row.cells.get(name)) for name in comparison.columns]
+    found.append(Td(seconds_text(row), row.seconds if row.runs else None))
+    upload = upload_text(row)
+    found.append(Td(upload, None if upload == "-" else row.bytes("upload")))
+    return found + [Td(escape(failure_text(row.failures)), cls="note")] * failed
+
+
+def group_tag(group: Group) -> str:
+    """What stands behind the name of a method that is not federated."""
+    return "" if group == "federated" else f' <span class="tag">{HEADINGS[group].removesuffix("s")}</span>'
+
+
+def value_cell(cell: Cell | None) -> Td:
+    """Mean, mark and spread of one method on one metric."""
+    if cell is None or math.isnan(cell.summary.mean):
+        return Td("-")
+    mean = f"{cell.summary.mean:.4f}"
+    text = f"<b>{mean}</b>" if cell.best else mean
+    text += f'<span class="mark">{escape(cell.mark)}</span>' if cell.mark else ""
+    text += f' <span class="spread">±{cell.summary.spread:.4f}</span>' if cell.summary.count > 1 else ""
+    return Td(text, cell.summary.mean)
+
+
+def costs(series: Sequence[Series], metric: str, where: str = "") -> str:
+    """Quality against bytes and against seconds."""
+    sending = [one for one in series if one.group != "centralised" and one.method not in ("random", FLOOR)]
+    best = "Line: the best that can be had at each cost. "
+    signs = "Circles: federated; squares: centralised; diamonds: controls."
+    return join(
+        (
+            figures.against(
+                sending,
+                metric,
+                lambda one: one.upload / 1024,
+                "KiB uploaded per client, whole training",
+                f"{metric} against bytes{where}",
+                best + "Centralised models are left out: they collect the histories themselves.",
+            ),
+            figures.against(
+                series,
+                metric,
+                lambda one: one.seconds,
+                "seconds a run",
+                f"{metric} against seconds{where}",
+                best + signs,
+            ),
+        )
+    )
+
+
+def failures_html(failures: Iterable[Any]) -> str:
+    """Runs that gave no result, named."""
+    return join(banner(text, "warn") for text in lost_texts(failures))
+
+
+def protocol_html(protocol: Rules) -> str:
+    """What the protocol does, where it comes from, and what is wrong with it."""
+    flaws = "<p><strong>Flaws of this procedure:</strong></p>" + listed(protocol.flaws)
+    about = f'<p>{escape(protocol.description)}</p><p class="small soft">Source: {escape(protocol.source)}.</p>'
+    return about + (flaws if protocol.flaws else "<p>No flaw is known.</p>")
+
+
+def cards(series: Sequence[Series]) -> str:
+    """The card of every method, once, with the settings it had here."""
+    used: dict[str, list[Series]] = {}
+    for one in series:
+        used.setdefault(one.method, []).append(one)
+    return join(_card(method, own) for method, own in used.items())
+
+
+def _card(method: str, own: Sequence[Series]) -> str:
+    try:
+        card = find_method(method).card
+    except Exception:  # a package that was there when the run was made
+        return ""
+    settings = {_settings(one.runs[0].result["settings"].get("settings", {})) for one in own if one.runs}
+    return card_html(method, card, next(iter(settings)) if len(settings) == 1 else "")
+
+
+def _settings(own: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(own.items()))
+
+
+def commands(series: Sequence[Series], command: str) -> str:
+    """What made the page, and what repeats each run."""
+    top = f"<p>This page:</p><pre>{escape(command)}</pre>" if command else ""
+    lines = dict.fromkeys(run_command(run.result["settings"]) for one in series for run in one.runs)
+    each = "\n".join(lines)
+    return (
+        top + f"<details><summary>Each of the {len(lines)} runs by itself</summary><pre>{escape(each)}</pre></details>"
+    )
+
+
+def versions(series: Sequence[Series]) -> str:
+    """Versions that made the runs."""
+    found: dict[str, str] = {}
+    for one in series:
+        for run in one.runs:
+            found |= run.result.get("versions", {})
+    return "Made by " + ", ".join(f"{name} {version}" for name, version in found.items()) + "." if found else ""
+
+
+def is_central(method: str) -> bool:
+    """Whether a method collects all histories."""
+    try:
+        return issubclass(find_method(method), Reference)
+    except Exception:
+        return False

@@ -1,0 +1,201 @@
+"""A reproduction on a terminal, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Any
+
+from fedrec.evaluation.statistics import Summary
+from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
+from fedrec.report.text.csv_text import csv_text
+from fedrec.report.text.terminal import bare_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+AT_ONCE = 2  # metrics beside one another on a terminal
+
+
+def published_text(entry: Entry) -> str:
+    """As the paper prints it; percentages as fractions."""
+    if entry.published is None:
+        return ""
+    spread = entry.published.spread
+    return f"{entry.published.number}" + (f" ±{spread}" if spread is not None else "")
+
+
+def summary_text(summary: Summary | None, digits: int = 4) -> str:
+    """Mean and, with several seeds, spread, with as many digits as the paper has; halves are rounded up."""
+    if summary is None or math.isnan(summary.mean):
+        return "-"
+    spread = f" ±{_rounded(summary.spread, digits)}" if summary.count > 1 else ""
+    return f"{_rounded(summary.mean, digits)}{spread}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def digits_of(entry: Entry) -> int:
+    return entry.published.digits if entry.published is not None else 4
+
+
+def difference_text(entry: Entry) -> str:
+    """``+1.3 %``; ``0`` where both are the same to the last printed digit."""
+    if entry.difference is None or entry.ours is None or entry.published is None:
+        return "-" if entry.published is not None else ""
+    if _rounded(entry.ours.mean, digits_of(entry)) == str(entry.published.number):
+        return "0"
+    precision = 1 if abs(entry.difference) >= 0.1 else 2
+    return f"{entry.difference:+.{precision}f} %"
+
+
+def entry_texts(entry: Entry, reproduction: Reproduction) -> list[str]:
+    """Published, ours, off and, but for bytes, strict."""
+    digits = digits_of(entry)
+    texts = [published_text(entry), summary_text(entry.ours, digits), difference_text(entry)]
+    return texts if reproduction.table.kind == "bytes" else [*texts, summary_text(entry.strict, digits)]
+
+
+def heads_of(metric: str, reproduction: Reproduction) -> list[str]:
+    heads = [f"{metric} published", "ours", "off"]
+    return heads if reproduction.table.kind == "bytes" else [*heads, "strict"]
+
+
+def line_note(line: Line) -> str:
+    """Why a line lacks values."""
+    if line.absent:
+        return line.absent
+    return f"failed: {len(line.failures)} run{'s' if len(line.failures) > 1 else ''}" if line.failures else ""
+
+
+def name_of(line: Line) -> str:
+    return f"control: {line.name}" if line.control else line.name
+
+
+def terminal_tables(reproduction: Reproduction) -> list[tuple[str | None, Table]]:
+    """A leak banner, where there is one, and a table for every data set and two metrics."""
+    found: list[tuple[str | None, Table]] = []
+    metrics = list(enumerate(reproduction.table.metrics))
+    for panel in reproduction.panels:
+        for first in range(0, len(metrics), AT_ONCE):
+            table = bare_table(panel.column.label)
+            table.add_column("row", no_wrap=True)
+            for _, metric in metrics[first : first + AT_ONCE]:
+                for head in heads_of(metric, reproduction):
+                    table.add_column(head, justify="right")
+            if any(line_note(line) for line in panel.lines) and not panel.missing:
+                table.add_column("", style="yellow")
+            for line in panel.lines:
+                cells: list[str] = []
+                for place, _ in metrics[first : first + AT_ONCE]:
+                    cells += entry_texts(line.entries[place], reproduction)
+                note = "" if panel.missing else line_note(line)
+                table.add_row(name_of(line), *cells, *([note] if note else []), style="dim" if line.control else "")
+            found.append((panel.banner if first == 0 else None, table))
+    return found
+
+
+def markdown_page(reproduction: Reproduction, command: str = "", figures: Sequence[tuple[str, str]] = ()) -> str:
+    """Tables, remarks and figures (``(file, what it shows)``), with the command that made them."""
+    parts = [f"# {heading(reproduction)}"]
+    if command:
+        parts.append(f"Made by:\n\n```\n{command}\n```")
+    for panel in reproduction.panels:
+        parts.append(f"## {panel.column.label}")
+        if panel.missing:
+            parts.append(f"Not run: {_plain(panel.missing)}")
+        if panel.banner:
+            parts.append(f"> **{panel.banner}.**")
+        if panel.strict_banner:
+            parts.append(f"> **strict: {panel.strict_banner}.**")
+        parts.append(_markdown_table(reproduction, panel))
+    parts.append("\n".join(f"- {_plain(text)}" for text in remarks(reproduction)))
+    if reproduction.failures:
+        parts.append("## Failed\n\n" + "\n".join(f"- {_plain(text)}" for text in reproduction.failures))
+    parts += [f"![{_plain(text)}]({file})" for file, text in figures]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(reproduction: Reproduction, panel: Panel) -> str:
+    heads = ["row"]
+    for metric in reproduction.table.metrics:
+        heads += heads_of(metric, reproduction)
+    noted = not panel.missing and any(line_note(line) for line in panel.lines)
+    heads += [""] * noted
+    lines = [_row(heads), _row(["---", *["---:"] * (len(heads) - 1 - noted), *["---"] * noted])]
+    for line in panel.lines:
+        cells = [text for entry in line.entries for text in entry_texts(entry, reproduction)]
+        name = _plain(name_of(line))
+        lines.append(_row([f"*{name}*" if line.control else name, *cells, *[_plain(line_note(line))] * noted]))
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _plain(text: str) -> str:
+    for sign in ("\\", "|", "*", "~", "_", "<"):
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())
+
+
+COLUMNS = (
+    "paper", "table", "data", "row", "method", "control", "metric", "published", "published_spread", "ours",
+    "ours_spread", "difference_percent", "strict_metric", "strict", "strict_spread", "seeds", "quick", "note",
+)  # fmt: skip
+
+
+def _cells(reproduction: Reproduction) -> list[list[Any]]:
+    """Values under ``COLUMNS``, one list for every row, data set and metric."""
+    table, found = reproduction.table, []
+    for panel in reproduction.panels:
+        for line in panel.lines:
+            note = panel.missing or line_note(line)
+            for metric, entry in zip(table.metrics, line.entries, strict=True):
+                published = entry.published
+                found.append(
+                    [table.paper, table.number, panel.column.key, line.name, line.method, line.control, metric,
+                     *((published.number, published.spread) if published else (None, None)),
+                     *_numbers(entry.ours), entry.difference, strict_name(metric), *_numbers(entry.strict),
+                     len(line.ours), reproduction.quick, note]
+                )  # fmt: skip
+    return found
+
+
+def as_csv(reproduction: Reproduction) -> str:
+    """One line for every row, data set and metric."""
+    rows = ([int(value) if isinstance(value, bool) else value for value in row] for row in _cells(reproduction))
+    return csv_text(COLUMNS, rows)
+
+
+def _numbers(summary: Summary | None) -> tuple[float | None, float | None]:
+    if summary is None or math.isnan(summary.mean):
+        return None, None
+    return summary.mean, None if math.isnan(summary.spread) else summary.spread
+
+
+def as_json(reproduction: Reproduction, command: str = "") -> dict[str, Any]:
+    """The one object that ``fedrec reproduce --json`` writes."""
+    return {
+        "schema": "fedrec.reproduce/1",
+        "paper": reproduction.table.paper,
+        "table": reproduction.table.number,
+        "protocol": reproduction.table.protocol,
+        "seeds": list(reproduction.seeds),
+        "quick": reproduction.quick,
+        "leaks": {panel.column.key: panel.banner for panel in reproduction.panels},
+        "strict_leaks": {panel.column.key: panel.strict_banner for panel in reproduction.panels},
+        "cells": [dict(zip(COLUMNS, map(_plain_number, row), strict=True)) for row in _cells(reproduction)],
+        "failures": reproduction.failures,
+        "absent": [{"what": what, "reason": reason} for what, reason in reproduction.absent],
+        "notes": remarks(reproduction),
+        "command": command,
+    }
+
+
+def _plain_number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value

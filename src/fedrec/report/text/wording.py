@@ -1,0 +1,133 @@
+"""The words of a comparison: what stands in a cell and below a table, the same on every surface."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
+from fedrec.report.model.comparison import FLOOR, NOT_YET, Cell, Comparison, Failure, Group, Row
+
+HEADINGS: dict[Group, str] = {"federated": "federated", "centralised": "centralised", "control": "controls"}
+
+
+def title(comparison: Comparison) -> str:
+    data, seeds = comparison.data, ", ".join(map(str, comparison.seeds))
+    return (
+        f"{data['name']} ({data['users']} users, {data['items']} items, {data['clients']} clients), protocol "
+        f"{comparison.protocol.name}, seed{'s' if len(comparison.seeds) > 1 else ''} {seeds}"
+    )
+
+
+def cell_text(cell: Cell | None) -> str:
+    """``0.6458* ±0.0031``: mean, mark, and the spread where there are several seeds."""
+    if cell is None or math.isnan(cell.summary.mean):
+        return "-"
+    spread = f" ±{cell.summary.spread:.4f}" if cell.summary.count > 1 else ""
+    return f"{cell.summary.mean:.4f}{cell.mark}{spread}"
+
+
+def name_text(row: Row, comparison: Comparison) -> str:
+    """The method, and how many seeds there are where some are missing."""
+    if row.runs and len(row.runs) < len(comparison.seeds):
+        return f"{row.method} ({len(row.runs)} of {len(comparison.seeds)} seeds)"
+    return row.method
+
+
+def seconds_text(row: Row) -> str:
+    return f"{row.seconds:.1f}" if row.runs else "-"
+
+
+def upload_text(row: Row) -> str:
+    """KiB per client and round; a centralised model collects histories instead."""
+    if not row.runs or _collects(row):
+        return "-"
+    return f"{row.bytes('upload') / 1024:.2f}"
+
+
+def _collects(row: Row) -> bool:
+    return row.group == "centralised" or row.method in ("random", "popularity")
+
+
+def failure_text(failures: tuple[Failure, ...]) -> str:
+    """Each reason once, with the seeds it struck."""
+    seeds: dict[str, list[int]] = {}
+    for failure in failures:
+        seeds.setdefault(failure.reason, []).append(failure.seed)
+    return "; ".join(
+        f"seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}: {reason}" for reason, own in seeds.items()
+    )
+
+
+def lost_texts(failures: Iterable[Failure]) -> list[str]:
+    """Runs without a result: each failure with its reason, those that nobody has run yet together."""
+    found = list(failures)
+    texts = [f"Failed: {one.method} (seed {one.seed}): {one.reason}" for one in found if one.reason != NOT_YET]
+    seeds: dict[str, list[str]] = {}
+    for one in found:
+        if one.reason == NOT_YET:
+            seeds.setdefault(one.method, []).append(str(one.seed))
+    waiting = ", ".join(f"{method} (seed {', '.join(own)})" for method, own in seeds.items())
+    return [*texts, *([f"Not run yet: {waiting}"] if waiting else [])]
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What must be known to read the table, one paragraph each."""
+    found = [legend_text(legend(comparison)), tested(comparison)]
+    if comparison.chance:
+        known = [f"{name} {comparison.chance[name]:.4f}" for name in comparison.columns if name in comparison.chance]
+        found.append("Chance (exact): " + ", ".join(known) + ".")
+    found.append(rising(comparison))
+    local = comparison.row("local")
+    if local is None or not local.runs:
+        found.append("There is no run of the control `local`: a leak of held-out items would go unnoticed.")
+    if any(name.endswith("!") for name in comparison.columns):
+        found.append("A metric with ! is computed as a paper's public code does.")
+    if comparison.protocol.flaws:
+        found.append(f"Protocol {comparison.protocol.name} repeats a paper's procedure, flaws included:")
+        found += [f"({number}) {flaw}" for number, flaw in enumerate(comparison.protocol.flaws, 1)]
+    return [note for note in found if note]
+
+
+def rising(comparison: Comparison) -> str:
+    """Who was still getting better when its rounds were over; empty where nobody was."""
+    found = [row.method for row in comparison.rows if row.rising and not row.control]
+    return f"Best in the last of its rounds, so that more might help: {', '.join(found)}." if found else ""
+
+
+def legend_text(marks: Sequence[str]) -> str:
+    """What the marks mean, as one sentence."""
+    return "; ".join(marks) + "." if marks else ""
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """The marks that occur, and no others."""
+    cells = [row.cells[name] for row in comparison.rows for name in comparison.columns if name in row.cells]
+    found = []
+    if any(cell.best for cell in cells):
+        found.append("bold: best of its group")
+    if any(cell.clear for cell in cells):
+        found.append("*: significantly better than every other method of its group")
+    if any(cell.tied for cell in cells):
+        found.append("~: cannot be told from the best of its group")
+    if any(cell.below_floor for cell in cells):
+        found.append(f"°: not significantly better than {FLOOR}")
+    return found
+
+
+def tested(comparison: Comparison) -> str:
+    """How differences were tested."""
+    cells = [cell for row in comparison.rows for name, cell in row.cells.items() if name in comparison.columns]
+    verdicts = [verdict for cell in cells for verdict in (cell.against_best, cell.against_floor) if verdict]
+    spread = "±: sample standard deviation over seeds. " if len(comparison.seeds) > 1 else ""
+    if not any(verdict.p_adjusted is not None for verdict in verdicts):
+        return spread + ("No test was possible (too few seeds, no values of users)." if verdicts else "")
+    tests = []
+    if any(verdict.p_users is not None for verdict in verdicts):
+        tests.append(f"paired permutation test over users ({FLIPS} sign flips, each user averaged over seeds)")
+    if any(verdict.p_seeds is not None for verdict in verdicts):
+        tests.append("paired t-test over seeds")
+    text = spread + f"Tested by a {' and a '.join(tests)}, 5 %, Holm's correction over the methods of a column."
+    if any(verdict.p_seeds is None for verdict in verdicts):
+        text += f" With fewer than {MIN_SEEDS} seeds, other seeds may give another order."
+    return text

@@ -1,0 +1,42 @@
+"""Options of a run as typed keywords of Python: those of :class:`fedrec.runs.settings.RunSettings`, and no others.
+
+A test keeps the two in step. Nothing is imported here that takes time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+
+class SharedOptions(TypedDict, total=False):
+    """What all runs of a comparison have in common."""
+
+    data_dir: str | Path | None
+    protocol: str
+    rounds: int
+    participation: float
+    rest: bool
+    dropout: float
+    settings: dict[str, Any]
+    device: Literal["cpu", "cuda"]
+    runtime: Literal["simulate", "flower"]
+    nodes: int
+    min_interactions: int | None
+    columns: str | None
+    min_rating: float | None
+    train_share: float
+    clients: int | None
+    evaluate_every: int
+    patience: int | None
+    settle: float
+    evaluate_users: int | None
+    memory_mb: int
+    checkpoint_seconds: float
+    keep_selected: bool
+
+
+class RunOptions(SharedOptions, total=False):
+    """What one run may be given beside its method and its data."""
+
+    seed: int

@@ -1,0 +1,96 @@
+"""Many participants: cohorts of some hundred, a secure sum in each, sums of sums above them.
+
+The server sees the sum of each cohort, so what a sum must hide (least number of contributions, noise) has to hold in
+the smallest cohort; :attr:`Cohorts.smallest` is the number for the accountant. Cohorts may be as large as a plan
+allows (a million): neighbours grow with the logarithm of the cohort only, but its list of members goes to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.errors import BadInput
+from fedrec.secure.aggregator import SecureSum
+from fedrec.secure.layout import Layout
+from fedrec.secure.ring import Integers
+
+SIZE = 1000
+
+
+@dataclass(frozen=True)
+class Cohorts:
+    """Who is with whom in one round."""
+
+    groups: tuple[tuple[str, ...], ...]
+    """Names, ascending in each cohort."""
+
+    @property
+    def smallest(self) -> int:
+        return min(map(len, self.groups))
+
+    @property
+    def largest(self) -> int:
+        return max(map(len, self.groups))
+
+
+def assign(names: Sequence[str], seed: int, run: str, round: int, size: int = SIZE) -> Cohorts:
+    """Participants in cohorts of at least ``size`` (fewer only where there are not as many), as equal as can be.
+
+    Who is with whom depends on the seed, the run, the round and the names alone, not on their order.
+    """
+    if size < 3:
+        raise BadInput(f"cohorts of {size} hide nobody; take at least 3, better 100 to 1,000")
+    if len(set(names)) < max(3, len(names)):
+        raise BadInput(f"a secure sum needs at least 3 participants with different names, not {len(set(names))}")
+    ordered = np.array(sorted(names), dtype=object)
+    drawn = keyed.words(keyed.streams(keyed.stream(seed, "cohorts", run, round), keyed.keys_of(ordered)), 1)[:, 0]
+    parts = np.array_split(ordered[np.argsort(drawn, kind="stable")], max(1, len(ordered) // size))
+    return Cohorts(tuple(tuple(sorted(part)) for part in parts))
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum over cohorts."""
+
+    total: Integers
+    contributions: int
+    smallest: int
+    """Contributions in the smallest cohort that was added."""
+    layout: Layout
+
+    @property
+    def fields(self) -> dict[str, np.ndarray]:
+        """The sum in the fields' own units."""
+        return self.layout.decode(self.total)
+
+
+def sum_of_sums(sums: Iterable[SecureSum]) -> Total:
+    """Add the cohorts of one run and round; the same cohort twice, or sums of different layouts, are an error."""
+    total: Integers | None = None
+    seen: set[str] = set()
+    sizes: list[int] = []
+    first: SecureSum | None = None
+    for part in sums:
+        if first is None:
+            first, total = part, part.total.copy()
+        else:
+            if (part.plan.run, part.plan.round) != (first.plan.run, first.plan.round):
+                raise BadInput("sums of different runs or rounds do not add up")
+            if part.plan.layout != first.plan.layout:
+                raise BadInput("sums of cohorts with different layouts do not add up; use one layout for the round")
+            assert total is not None
+            reach = int(np.abs(total, dtype=np.float64).max()) + int(np.abs(part.total, dtype=np.float64).max())
+            if reach >= 2**62:
+                raise BadInput("the sum of these cohorts passes 64 bits; make the layout for all summands together")
+            total += part.total
+        if seen & set(part.survivors):
+            raise BadInput("a participant is in two cohorts of one round")
+        seen |= set(part.survivors)
+        sizes.append(len(part.survivors))
+    if first is None or total is None:
+        raise BadInput("there is no sum to add")
+    return Total(total, sum(sizes), min(sizes), first.plan.layout)

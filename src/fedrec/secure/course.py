@@ -1,0 +1,110 @@
+"""Who speaks in which step when some fall silent, and what that costs in bytes, without running the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.data.ragged import Int64
+from fedrec.secure.failures import TooFew
+from fedrec.secure.graph import fewest_in_a_row
+from fedrec.secure.identity import SIGNATURE_BYTES
+from fedrec.secure.masks import SECRET_BYTES
+from fedrec.secure.messages import ENTRY_BYTES, HEADER, PLACE, Advertisement, Entry, Kind, Unmasking, list_bytes
+from fedrec.secure.plan import Plan
+from fedrec.secure.shares import FINGERPRINT_BYTES
+
+Dropouts = Mapping[int, Kind]
+"""The step from which on a member (by its place) is silent; members that are not named stay to the end."""
+
+SIGNED = HEADER.size + SIGNATURE_BYTES
+STEPS = ("invite", "advertise", "share", "input", "confirm", "unmask")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of each member in each step."""
+
+    upload: Int64  # [members, 6]
+    download: Int64  # [members, 6]
+
+
+@dataclass(frozen=True)
+class Course:
+    """One attempt from start to end."""
+
+    plan: Plan
+    spoke: NDArray[np.bool_]  # [5, members]
+
+    @staticmethod
+    def of(plan: Plan, dropouts: Dropouts) -> Course:
+        """The attempt with these dropouts; :class:`TooFew` where the protocol would end without a sum.
+
+        A member with fewer than t neighbours left in a step falls silent by itself, as in the protocol.
+        """
+        n, rules = len(plan.members), plan.rules
+        silent = np.full(n, 5)
+        for place, kind in dropouts.items():
+            silent[place] = kind
+        spoke = np.zeros((5, n), bool)
+        spoke[0] = silent > 0
+        for step in range(1, 5):
+            left = spoke[step - 1]
+            if step <= 3 and left.sum() < rules.least_survivors:
+                raise TooFew(f"{Kind(step - 1).name.lower()}: {left.sum()} members are left")
+            spoke[step] = left & (silent > step)
+            if step <= 2:
+                spoke[step] &= left[plan.table].sum(axis=1) >= rules.threshold
+            elif step == 3 and fewest_in_a_row(plan.circle, rules.neighbours, left) < rules.window:
+                raise TooFew("too many in a row on the circle are gone")
+            elif step == 4 and left[plan.committee].sum() < rules.quorum:
+                raise TooFew("too few of the committee are left")
+        course = Course(plan, spoke)
+        course._recoverable()
+        return course
+
+    def _recoverable(self) -> None:
+        """Whether every secret that was not revealed has t shares."""
+        _, shared, summed, _, answered = self.spoke
+        silent = summed & ~answered
+        lost = shared & ~summed & (silent[self.plan.table]).any(axis=1)
+        short = answered[self.plan.table].sum(axis=1) < self.plan.rules.threshold
+        if ((silent | lost) & short).any():
+            raise TooFew("a secret of a silent member has too few shares left")
+
+    @property
+    def survivors(self) -> Int64:
+        """Places of those in the sum."""
+        return np.flatnonzero(self.spoke[Kind.INPUT])
+
+    @property
+    def restored(self) -> int:
+        """How many secrets the server must put together from shares."""
+        _, shared, summed, _, answered = self.spoke
+        silent = summed & ~answered
+        return int(silent.sum() + (shared & ~summed & silent[self.plan.table].any(axis=1)).sum())
+
+    def traffic(self) -> Traffic:
+        """The bytes of every message, as the protocol sends them."""
+        plan, spoke, table = self.plan, self.spoke, self.plan.table
+        near = spoke[:, table].sum(axis=2)  # [5, members]
+        dropped = (spoke[Kind.SHARE] & ~spoke[Kind.INPUT])[table].sum(axis=1)
+        sent = np.zeros((len(plan.members), 6), np.int64)
+        sent[:, 1] = SIGNED + Advertisement.SIZE
+        sent[:, 2] = SIGNED + FINGERPRINT_BYTES + near[Kind.ADVERTISE] * Entry.SIZE
+        sent[:, 3] = SIGNED + plan.masked_bytes + SIGNATURE_BYTES
+        sent[:, 4] = SIGNED
+        alive, gone = near[Kind.INPUT] * Unmasking.ALIVE, dropped * Unmasking.GONE
+        sent[:, 5] = SIGNED + SECRET_BYTES + PLACE.size + alive + gone
+        sent[:, 1:] *= spoke.T
+        got = np.zeros_like(sent)
+        got[:, 0] = len(plan.to_bytes())
+        got[:, 2] = near[Kind.ADVERTISE] * (SIGNED + Advertisement.SIZE) * spoke[Kind.ADVERTISE]
+        lists = list_bytes(len(plan.members))
+        got[:, 3] = (lists + near[Kind.SHARE] * ENTRY_BYTES) * spoke[Kind.SHARE]
+        got[:, 4] = (lists + near[Kind.INPUT] * SIGNATURE_BYTES) * spoke[Kind.INPUT]
+        got[:, 5] = spoke[Kind.CONFIRM][plan.committee].sum() * SIGNED * spoke[Kind.CONFIRM]
+        return Traffic(sent, got)

@@ -1,0 +1,141 @@
+"""One secure sum, as all parties must see it: its digest goes into every signature, key and mask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, astuple, dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from fedrec.data.ragged import Int64
+from fedrec.errors import BadInput
+from fedrec.secure.check import CHECKS
+from fedrec.secure.failures import Refusal
+from fedrec.secure.graph import circle, committee, neighbour_table
+from fedrec.secure.layout import Layout
+from fedrec.secure.ring import word_type
+from fedrec.secure.rules import Rules
+
+VERSION = 1
+MOST_MEMBERS = 2**20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the server proposes and every member checks before it takes part."""
+
+    run: str
+    round: int
+    cohort: int
+    attempt: int
+    members: tuple[str, ...]
+    """Names, ascending; a member's place in it is its number in messages."""
+    rules: Rules
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        n = len(self.members)
+        rules = self.rules
+        numbers = (self.round, self.cohort, self.attempt, *astuple(rules))
+        if {type(number) for number in numbers} != {int} or {type(name) for name in (self.run, *self.members)} != {str}:
+            raise BadInput("the plan of a secure sum has whole numbers and names as text")
+        if not 3 <= n <= MOST_MEMBERS:
+            raise BadInput(f"a secure sum has 3 to {MOST_MEMBERS:,} members, not {n}")
+        if any(left >= right for left, right in pairwise(self.members)):
+            raise BadInput("members of a secure sum must be in ascending order, each once")
+        if min(self.round, self.cohort, self.attempt) < 0:
+            raise BadInput("round, cohort and attempt of a secure sum count from 0")
+        if not 2 <= rules.threshold <= rules.neighbours <= n - 1:
+            raise BadInput(
+                f"a threshold of {rules.threshold} does not fit {rules.neighbours} neighbours of {n} members"
+            )
+        if not 0 <= rules.window <= rules.neighbours // 2 or not 0 <= rules.quorum <= rules.committee <= n:
+            raise BadInput(f"a window of {rules.window} or a quorum of {rules.quorum} cannot be reached")
+        if not rules.threshold < rules.least_survivors <= n:
+            raise BadInput(f"at least {rules.least_survivors} survivors do not fit {n} members")
+        if self.layout.summands < n:
+            raise BadInput(f"a layout for {self.layout.summands} summands cannot hold the sum of {n} members")
+
+    @staticmethod
+    def of(
+        run: str,
+        round: int,
+        members: list[str],
+        layout: Layout,
+        rules: Rules,
+        *,
+        cohort: int = 0,
+        attempt: int = 0,
+    ) -> Plan:
+        """A plan with the rules computed by :func:`fedrec.secure.rules.neighbourhood`."""
+        return Plan(run, round, cohort, attempt, tuple(sorted(members)), rules, layout)
+
+    @cached_property
+    def digest(self) -> bytes:
+        return hashlib.sha256(b"fedrec secure sum plan|" + self.to_bytes()).digest()
+
+    @cached_property
+    def circle(self) -> Int64:
+        """Members in the order in which they stand on the circle."""
+        return circle(self.digest, len(self.members))
+
+    @cached_property
+    def table(self) -> Int64:
+        """The neighbours of each member ``[members, neighbours]``."""
+        return neighbour_table(self.circle, self.rules.neighbours)
+
+    @cached_property
+    def committee(self) -> Int64:
+        """The members whose signatures decide which list of survivors holds."""
+        return committee(self.digest, len(self.members), self.rules.committee)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Each member's place in ``members``."""
+        return {name: place for place, name in enumerate(self.members)}
+
+    def neighbours_of(self, place: int) -> list[int]:
+        """A member's neighbours, ascending."""
+        return [int(other) for other in self.table[place]]
+
+    @property
+    def masked_bytes(self) -> int:
+        """Bytes of one masked vector with its check words."""
+        return self.layout.length * word_type(self.layout.bits).itemsize + 8 * CHECKS
+
+    def to_bytes(self) -> bytes:
+        """The plan as it crosses the wire: one JSON text with sorted keys, so that equal plans are equal bytes."""
+        content = {
+            "version": VERSION,
+            "run": self.run,
+            "round": self.round,
+            "cohort": self.cohort,
+            "attempt": self.attempt,
+            "members": self.members,
+            "rules": asdict(self.rules),
+            "layout": self.layout.as_json(),
+        }
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Plan:
+        """The plan in a message; refused where it is not exactly what :meth:`to_bytes` writes."""
+        try:
+            content: dict[str, Any] = json.loads(data)
+            plan = Plan(
+                run=content["run"],
+                round=content["round"],
+                cohort=content["cohort"],
+                attempt=content["attempt"],
+                members=tuple(content["members"]),
+                rules=Rules(**content["rules"]),
+                layout=Layout.from_json(content["layout"]),
+            )
+            same = plan.to_bytes() == data
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError, BadInput) as wrong:
+            raise Refusal(f"the plan of a secure sum cannot be read: {wrong}") from None
+        if not same:
+            raise Refusal("the plan of a secure sum is not in the form that all members would sign")
+        return plan

@@ -1,0 +1,238 @@
+"""A cohort in one process: the same sums, dropouts, refusals and bytes, at three levels of work.
+
+* ``protocol``: every participant and the server run the protocol as deployed; nothing is left out.
+* ``masks``: real keys, real masks on every vector, taken off again by the server; signatures are not made and shares
+  are not put together (their bytes are counted). Sharing in plain Python is most of the time of ``protocol``.
+* ``sums``: whole numbers are added; bytes and dropouts as in the others.
+
+The sum is the same to the bit, and so are the bytes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from fedrec.secure.aggregator import Aggregator, SecureSum
+from fedrec.secure.check import CHECKS, check_words, verify
+from fedrec.secure.course import Course, Dropouts, Traffic
+from fedrec.secure.failures import Refusal
+from fedrec.secure.identity import Directory, new_key, public_bytes
+from fedrec.secure.masks import SECRET_BYTES, apply_masks, mask_key, pair_seed, self_seed, sign_of
+from fedrec.secure.messages import Kind
+from fedrec.secure.participant import Member, Participant
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
+from fedrec.secure.randomness import Stream
+from fedrec.secure.ring import Integers, Words, centre, word_type, wrap
+
+Level = Literal["protocol", "masks", "sums"]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What one cohort gave and cost."""
+
+    sum: SecureSum
+    course: Course
+    traffic: Traffic
+    seconds: dict[str, float]
+    """``clients`` (all together) and ``server``."""
+    received: int
+    """Bytes that the server received."""
+    sent: int
+    """Bytes that the server sent."""
+
+
+class Cohort:
+    """One attempt of one secure sum: :meth:`add` the vector of each of the ``contributors``, then :meth:`finish`.
+
+    Vectors are folded as they come. :class:`fedrec.secure.failures.TooFew` is raised as early as the dropouts allow;
+    a new attempt is a new cohort with ``attempt + 1`` in its plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        dropouts: Dropouts | None = None,
+        *,
+        seed: int = 0,
+        level: Level = "sums",
+        workers: int = 1,
+        clock: Clock = time.perf_counter,
+    ) -> None:
+        self.plan = plan
+        self.course = Course.of(plan, dropouts or {})
+        self.contributors = self.course.survivors
+        self._waiting = set(self.contributors.tolist())
+        levels: dict[Level, type[Work]] = {"protocol": Protocol, "masks": Masks, "sums": Sums}
+        self._work = levels[level](self.course, seed, workers, clock)
+
+    def add(self, place: int, values: Integers) -> None:
+        """The whole numbers of the member at ``place``, noise included."""
+        if place not in self._waiting:
+            raise Refusal(f"member {place} is not in this sum, or is in it already")
+        self._waiting.remove(place)
+        self._work.add(place, values)
+
+    def finish(self) -> Simulated:
+        """The sum, once every contributor has been added."""
+        if self._waiting:
+            raise Refusal(f"{len(self._waiting)} contributors have not been added")
+        total = self._work.total()
+        survivors = tuple(self.plan.members[place] for place in self.contributors)
+        traffic = self.course.traffic()
+        received, sent = int(traffic.upload.sum()), int(traffic.download.sum())
+        result = SecureSum(total, survivors, self.plan)
+        return Simulated(result, self.course, traffic, dict(self._work.seconds), received, sent)
+
+
+class Work:
+    """One level of work."""
+
+    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+        self.course, self.plan, self.clock = course, course.plan, clock
+        self.seconds = {"clients": 0.0, "server": 0.0}
+
+    def add(self, place: int, values: Integers) -> None:
+        raise NotImplementedError
+
+    def total(self) -> Integers:
+        raise NotImplementedError
+
+    def timed(self, who: str, since: float) -> float:
+        now = self.clock()
+        self.seconds[who] += now - since
+        return now
+
+
+class Sums(Work):
+    """The sum alone, modulo the ring."""
+
+    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+        super().__init__(course, seed, workers, clock)
+        layout = self.plan.layout
+        self._words: Words = np.zeros(layout.length, word_type(layout.bits))
+
+    def add(self, place: int, values: Integers) -> None:
+        self._words += wrap(values, self.plan.layout.bits)
+
+    def total(self) -> Integers:
+        return centre(self._words, self.plan.layout.bits)
+
+
+class Masks(Sums):
+    """Real keys and masks."""
+
+    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+        super().__init__(course, seed, workers, clock)
+        self._checks = np.zeros(CHECKS, np.uint64)
+        plan, start = self.plan, self.clock()
+        secrets = Stream.named(seed, "secure secrets", plan.digest.hex())
+        self._secrets = [secrets.bytes(SECRET_BYTES) for _ in plan.members]
+        self._keys: list[X25519PrivateKey] = [
+            mask_key(secrets.bytes(SECRET_BYTES), plan.digest, place) for place in range(len(plan.members))
+        ]
+        self._public = [key.public_key().public_bytes_raw() for key in self._keys]
+        self._pairs: dict[tuple[int, int], bytes] = {}  # both sides agree on the same, so it is computed once
+        self.timed("clients", start)
+
+    def _masks_of(self, place: int) -> list[tuple[int, bytes]]:
+        """Sign and seed of a member's masks with those that sent it shares."""
+        shared = self.course.spoke[Kind.SHARE]
+        found = []
+        for other in self.plan.neighbours_of(place):
+            if shared[other]:
+                pair = min(place, other), max(place, other)
+                if pair not in self._pairs:
+                    args = self._keys[place], self._public[other], self.plan.digest, place, other
+                    self._pairs[pair] = pair_seed(*args)
+                found.append((sign_of(place, other), self._pairs[pair]))
+        return found
+
+    def add(self, place: int, values: Integers) -> None:
+        start = self.clock()
+        words, checks = wrap(values, self.plan.layout.bits), check_words(values, self.plan.digest)
+        own = self_seed(self._secrets[place], self.plan.digest, place)
+        apply_masks(words, checks, [(1, own), *self._masks_of(place)], self.plan.layout.bits)
+        start = self.timed("clients", start)
+        self._words += words
+        self._checks += checks
+        self.timed("server", start)
+
+    def total(self) -> Integers:
+        start, plan = self.clock(), self.plan
+        _, shared, summed, _, _ = self.course.spoke
+        for place in self.course.survivors.tolist():
+            own = self_seed(self._secrets[place], plan.digest, place)
+            apply_masks(self._words, self._checks, [(-1, own)], plan.layout.bits)
+        for gone in np.flatnonzero(shared & ~summed).tolist():
+            # what the gone member would have added takes away what its neighbours did
+            masks = [
+                (sign_of(gone, other), pair_seed(self._keys[gone], self._public[other], plan.digest, gone, other))
+                for other in plan.neighbours_of(gone)
+                if summed[other]
+            ]
+            apply_masks(self._words, self._checks, masks, plan.layout.bits)
+        total = centre(self._words, plan.layout.bits)
+        verify(total, self._checks, len(self.course.survivors), plan.digest)
+        self.timed("server", start)
+        return total
+
+
+class Protocol(Work):
+    """Every step of every party."""
+
+    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+        super().__init__(course, seed, workers, clock)
+        plan = self.plan
+        self.received = self.sent = 0
+        entropy = Stream.named(seed, "secure entropy", plan.digest.hex()).bytes
+        keys = {name: new_key(entropy) for name in plan.members}
+        directory = Directory({name: public_bytes(key) for name, key in keys.items()})
+        # the plan was made by whoever simulates; a policy that refuses it is the business of deployments
+        policy = Policy(server="curious", colluding=0.0, security_bits=0, least_members=3, least_survivors=1)
+        self._parts = [Member(name, keys[name], directory, policy, entropy).join(plan) for name in plan.members]
+        self._server = Aggregator(plan, directory, workers)
+        self._answer(Kind.ADVERTISE, lambda part, _: part.advertise(), dict.fromkeys(plan.members, b""))
+        self._answer(Kind.SHARE, lambda part, incoming: part.share(incoming), self._close())
+        self._sealed = self._close()
+
+    def _close(self) -> dict[str, bytes]:
+        start = self.clock()
+        outgoing = self._server.close()
+        self.timed("server", start)
+        self.sent += sum(map(len, outgoing.values()))
+        return outgoing
+
+    def _answer(self, kind: Kind, step: Callable[[Participant, bytes], bytes], inbox: dict[str, bytes]) -> None:
+        """One step of all members that speak in it."""
+        for place in np.flatnonzero(self.course.spoke[kind]).tolist():
+            start = self.clock()
+            message = step(self._parts[place], inbox[self.plan.members[place]])
+            start = self.timed("clients", start)
+            self._server.receive(message)
+            self.timed("server", start)
+            self.received += len(message)
+
+    def add(self, place: int, values: Integers) -> None:
+        start = self.clock()
+        message = self._parts[place].mask(self._sealed[self.plan.members[place]], values)
+        start = self.timed("clients", start)
+        self._server.receive(message)
+        self.timed("server", start)
+        self.received += len(message)
+
+    def total(self) -> Integers:
+        self._answer(Kind.CONFIRM, lambda part, incoming: part.confirm(incoming), self._close())
+        self._answer(Kind.UNMASK, lambda part, incoming: part.unmask(incoming), self._close())
+        start = self.clock()
+        total = self._server.total().total
+        self.timed("server", start)
+        return total

@@ -1,0 +1,105 @@
+"""The cache of compiled kernels: what a kernel takes from other files is noticed when it changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrec import compiled
+
+KERNEL = """
+{where}
+from kernels.helper import FACTOR
+from kernels.inner.part import inlined
+
+@njit(cache=True)
+def kernel(x):
+    return FACTOR * inlined(x)
+"""
+HELPER = "FACTOR = {factor}\n"
+PART = "from fedrec.compiled import njit\n\n\n@njit(inline='always')\ndef inlined(x):\n    return x + {more}\n"
+OURS, NUMBAS = "from fedrec.compiled import njit", "from numba import njit"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    (tmp_path / "kernels" / "inner").mkdir(parents=True)
+    for folder in ("kernels", "kernels/inner"):
+        (tmp_path / folder / "__init__.py").touch()
+    write(tmp_path)
+    return tmp_path
+
+
+def write(package: Path, where: str = OURS, factor: int = 10, more: int = 1) -> None:
+    files = {
+        "kernel.py": KERNEL.format(where=where),
+        "helper.py": HELPER.format(factor=factor),
+        "inner/part.py": PART.format(more=more),
+    }
+    for name, content in files.items():
+        path = package / "kernels" / name
+        if not path.is_file() or path.read_text() != content:  # what is unchanged keeps its time
+            path.write_text(content)
+
+
+def answer(package: Path) -> tuple[int, int]:
+    """What the kernel gives in a new process, and how often it came out of the cache."""
+    code = (
+        "from kernels.kernel import kernel\n"
+        "print(kernel(2), sum(kernel.stats.cache_hits.values()))"
+    )  # fmt: skip
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**environment, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    value, hits = done.stdout.split()
+    return int(value), int(hits)
+
+
+def test_a_change_in_another_file_is_noticed(package: Path) -> None:
+    assert answer(package) == (30, 0)
+    assert answer(package) == (30, 1)  # it is cached
+    write(package, factor=100)
+    assert answer(package) == (300, 0)
+    write(package, factor=100, more=5)  # a helper that is compiled into it, one folder down
+    assert answer(package) == (700, 0)
+    assert answer(package) == (700, 1)
+
+
+def test_numba_alone_would_not_notice(package: Path) -> None:
+    """Why :mod:`fedrec.compiled` exists; where this fails, numba has learnt it and the module can go."""
+    write(package, where=NUMBAS)
+    assert answer(package) == (30, 0)
+    write(package, where=NUMBAS, factor=100)
+    assert answer(package) == (30, 1)
+
+
+def test_only_our_kernels_are_cached_in_our_way() -> None:
+    config = compiled.config
+    before = config.CACHE_LOCATOR_CLASSES
+
+    @compiled.njit(cache=True)
+    def doubled(x: float) -> float:
+        return 2 * x
+
+    assert before == config.CACHE_LOCATOR_CLASSES
+    assert isinstance(doubled._cache._impl.locator, compiled.InTree | compiled.UserProvided | compiled.UserWide)
+
+
+def test_the_stamp_covers_what_a_kernel_imports() -> None:
+    import fedrec.privacy.noise_kernel  # noqa: F401
+
+    source = Path(compiled.__file__).read_bytes()
+    assert set(compiled.imported(b"from fedrec.learn import shuffle\nimport fedrec.keyed, os", "fedrec")) == {
+        "fedrec.learn",
+        "fedrec.learn.shuffle",
+        "fedrec.keyed",
+    }
+    assert not set(compiled.imported(source, "fedrec"))
+    assert compiled.sources_stamp("fedrec.privacy.noise_kernel") != compiled.sources_stamp("fedrec.keyed")
