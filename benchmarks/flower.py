@@ -57,7 +57,7 @@ def measured_run(folder: Path, grid: Any, home: Path) -> None:
             self._round_trip(packed, QUERY, "floor", deadline)
             self.began = time.perf_counter()
             line = {
-                "round": max(ask.train or ask.judge for ask in asks.values()),
+                "round": max(ask.train or ask.evaluate for ask in asks.values()),
                 "real": real,
                 "floor": self.began - start,
                 "down": sum(len(ask.download) for ask in asks.values()),

@@ -207,7 +207,7 @@ def case(folder: Path, name: str, more: dict[str, Any]) -> Case:
         return answer
 
     server, _, _, exchange = federation(folder, settings, 2, spoil=watch)
-    server._exchange(np.arange(6), judge=1, train=2)
+    server._exchange(np.arange(6), evaluate=1, train=2)
     asks, answers = {n: ask for n, (ask, _) in found.items()}, {n: answer for n, (_, answer) in found.items()}
     worker = Worker(exchange.options["node1"])
     meet = Meet(RUN, settings.model_dump_json(), ())

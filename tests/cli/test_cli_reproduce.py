@@ -267,7 +267,7 @@ def test_rows_of_methods_that_are_here_have_valid_settings() -> None:
     ("paper", "data", "least"),
     [("fediar", "filmtrust", 5), ("feddae", "amazon-video", 10), ("fed3cr", "douban-book", None)],
 )
-def test_both_protocols_judge_the_same_users(tmp_path: Path, paper: str, data: str, least: int | None) -> None:
+def test_both_protocols_evaluate_the_same_users(tmp_path: Path, paper: str, data: str, least: int | None) -> None:
     """A paper's filter goes with its protocol; `strict` of itself would take the data set's usual one."""
     table = find(paper).tables[0]
     column = next(column for column in table.columns if column.data == data)

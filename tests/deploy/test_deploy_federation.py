@@ -62,7 +62,7 @@ def test_in_process_and_federation_agree(method: str, nodes: int, tmp_path: Path
     [
         {"participation": 0.3, "dropout": 0.2, "rounds": 4},
         {"participation": 0.4, "rest": True, "evaluate_every": 2, "rounds": 5},
-        {"protocol": "paper-fedca"},  # judges local models
+        {"protocol": "paper-fedca"},  # evaluates local models
         {"protocol": "paper-fedca", "participation": 0.5},
         {"protocol": "paper-feddae"},  # needs to know what everybody trained on
         {"protocol": "paper-fedcia", "rounds": 14},  # stops early
@@ -94,7 +94,7 @@ def test_messages_that_follow_the_settings_agree_too(tmp_path: Path) -> None:
 def test_a_round_costs_one_message_a_node(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = federation(tmp_path, settings_of("fedavg", rounds=5), 2)
     records_of(runtime, plan, progress)
-    # five rounds, evaluated each: the first message trains, the last one only judges
+    # five rounds, evaluated each: the first message trains, the last one only evaluates
     assert len(exchange.sent) == 2 * (5 + 1)
 
 
@@ -165,7 +165,7 @@ def test_a_node_that_goes_wrong_is_left_out_and_taken_back(how: str, tmp_path: P
     wanted = in_process_without(settings, {2: clients_of(people, 1, 3)})
     assert [len(record.missing) for record in found] == [0, 1, 0, 0]
     assert found[1].missing[0].startswith("node1: ")
-    same(found[1:], wanted[1:])  # round 1 was judged by the same message, so without node1's users
+    same(found[1:], wanted[1:])  # round 1 was evaluated by the same message, so without node1's users
 
 
 def test_answering_twice_changes_nothing(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def asked(tmp_path: Path) -> tuple[Worker, Ask]:
         return answer
 
     runtime, _, _, exchange = federation(tmp_path, settings, 2, spoil=watch)
-    runtime._exchange(np.arange(6), judge=1, train=2)
+    runtime._exchange(np.arange(6), evaluate=1, train=2)
     return Worker(exchange.options["node1"]), found[-1]
 
 

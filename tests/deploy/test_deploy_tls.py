@@ -75,7 +75,7 @@ def test_same_metrics_as_in_process(method: str, cluster: Cluster, folder: Path)
 HEADS = {
     "meet": {"kind", "run", "settings", "challenge"},
     "hello": {"kind", "name"},
-    "ask": {"kind", "run", "world", "first", "base", "selected", "judge", "train", "local", "whole"},
+    "ask": {"kind", "run", "world", "first", "base", "selected", "evaluate", "train", "local", "whole"},
     "answer": {"kind", "counts", "loss", "valid", "test"},
 }
 BLOCKS = {"meet": {"catalogue"}, "hello": {"client_keys", "users", "proof"}, "ask": {"positions", "download"}}

@@ -57,7 +57,7 @@ def sparsity(
         raise BadInput(f"--shares {shares!r} is not a list of numbers; write it as 0.4,0.6,1") from None
     names = methods or list(SPARSE)
     points = analysis.sparsity(names, chosen, _given(context), _progress(quiet))
-    about = f"{_about(context)}; the judging is that of the whole data"
+    about = f"{_about(context)}; the evaluating is that of the whole data"
     figure = curves(points, "Sparsity of training data", about, "share of training data", _metrics(points))
     _write(out, _file(context, "sparsity"), figure, points_csv(points, "share", "method"))
 

@@ -1,4 +1,4 @@
-"""``fedrec run``: train and judge one method."""
+"""``fedrec run``: train and evaluate one method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(
     resume: o.Resume = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Train a method and judge it; the result is printed, and kept in a run folder."""
+    """Train a method and evaluate it; the result is printed, and kept in a run folder."""
     from fedrec.cli.progress import Watch
     from fedrec.cli.result import print_result, write_json
     from fedrec.experiment import run as running

@@ -1,4 +1,4 @@
-"""The round loop: choose, run, judge, select, remember. One loop for every runtime."""
+"""The round loop: choose, run, evaluate, select, remember. One loop for every runtime."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """Metric sums on the validation and the test part, and per-user values where they stay in process."""
 
     valid: MetricSums
@@ -49,11 +49,11 @@ class Runtime(Protocol):
     def client_keys(self) -> keyed.U64:
         """A key for each client, in the server's order."""
 
-    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
-        """Run round ``number``; with ``judge``, judge the clients' local models before aggregation."""
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
+        """Run round ``number``; with ``evaluate``, evaluate the clients' local models before aggregation."""
 
-    def evaluate(self, number: int) -> Judged:
-        """Judge what clients would hold after their next download."""
+    def evaluate(self, number: int) -> Evaluated:
+        """Evaluate what clients would hold after their next download."""
 
     def snapshot(self) -> Any:
         """The whole state as a value that the next round does not change."""
@@ -64,16 +64,16 @@ class Runtime(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rounds, who takes part, when to judge and when to stop."""
+    """How many rounds, who takes part, when to evaluate and when to stop."""
 
     rounds: int
     seed: int
     participation: Participation
-    judged: Literal["local", "download"]
+    evaluated: Literal["local", "download"]
     select_part: Literal["valid", "test"]
     select_metric: str
     patience: int | None = None
-    """Stop after this many judged rounds without a better value."""
+    """Stop after this many evaluated rounds without a better value."""
     settle: float = 0.0
     """Stop when the loss changes by less than this share from one round to the next, from the third round on."""
     settled_after: int | None = None
@@ -107,7 +107,7 @@ class Progress:
     round: int = 0
     best_round: int = 0
     best_value: float = float("-inf")
-    judged_since_best: int = 0
+    evaluated_since_best: int = 0
     state: Any = None
     """The runtime's state after ``round``; filled when a checkpoint is written or read."""
     best_state: Any = None
@@ -134,24 +134,24 @@ def run_rounds(
         chosen = plan.participation.choose(plan.seed, number, keys)
         answering = plan.participation.answering(plan.seed, number, keys, chosen)
         last = number == plan.rounds or (len(answering) == len(keys) and _settled(plan, progress, len(keys), 1))
-        judge_now = last or number % plan.evaluate_every == 0
-        cost, judged = runtime.round(number, chosen, answering, judge_now and plan.judged == "local")
+        evaluate_now = last or number % plan.evaluate_every == 0
+        cost, evaluated = runtime.round(number, chosen, answering, evaluate_now and plan.evaluated == "local")
         began = time.perf_counter()
-        if judge_now and plan.judged == "download":
-            judged = runtime.evaluate(number)
-        record = _record(number, cost, judged, time.perf_counter() - began)
-        _advance(runtime, plan, progress, record, judged)
+        if evaluate_now and plan.evaluated == "download":
+            evaluated = runtime.evaluate(number)
+        record = _record(number, cost, evaluated, time.perf_counter() - began)
+        _advance(runtime, plan, progress, record, evaluated)
         on_round(record, progress)
     return progress
 
 
-def _record(number: int, cost: Cost, judged: Judged | None, evaluate_seconds: float) -> Record:
+def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_seconds: float) -> Record:
     return Record(
         round=number,
         loss=cost.loss,
         participants=cost.participants,
-        valid=judged.valid.means() if judged else None,
-        test=judged.test.means() if judged else None,
+        valid=evaluated.valid.means() if evaluated else None,
+        test=evaluated.test.means() if evaluated else None,
         seconds={
             "train": cost.train_seconds,
             "aggregate": cost.aggregate_seconds,
@@ -162,20 +162,20 @@ def _record(number: int, cost: Cost, judged: Judged | None, evaluate_seconds: fl
     )
 
 
-def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, judged: Judged | None) -> None:
+def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, evaluated: Evaluated | None) -> None:
     progress.round = record.round
     progress.records.append(record)
-    if judged is None:
+    if evaluated is None:
         return
     means = record.valid if plan.select_part == "valid" else record.test
     value = (means or {}).get(plan.select_metric, float("nan"))
     if value > progress.best_value:
-        progress.best_round, progress.best_value, progress.judged_since_best = record.round, value, 0
+        progress.best_round, progress.best_value, progress.evaluated_since_best = record.round, value, 0
         progress.best_state = None  # let go of the old copy before the new one is made
         progress.best_state = runtime.snapshot() if plan.keep_selected else None
-        progress.best_per_user = judged.per_user
+        progress.best_per_user = evaluated.per_user
     else:
-        progress.judged_since_best += 1
+        progress.evaluated_since_best += 1
 
 
 def _settled(plan: Plan, progress: Progress, clients: int, more: int = 0) -> bool:
@@ -186,7 +186,7 @@ def _settled(plan: Plan, progress: Progress, clients: int, more: int = 0) -> boo
 
 
 def _exhausted(plan: Plan, progress: Progress) -> bool:
-    if plan.patience is not None and progress.judged_since_best >= plan.patience:
+    if plan.patience is not None and progress.evaluated_since_best >= plan.patience:
         return True
     if not plan.settle or len(progress.records) < SETTLE_FROM:
         return False

@@ -37,7 +37,7 @@ NODES = "nodes"
 
 
 class Loopback(Simulator):
-    """Runs rounds over Flower; judged and restored models are those of the in-process runtime."""
+    """Runs rounds over Flower; evaluated and restored models are those of the in-process runtime."""
 
     def __init__(self, method: Any, people: Population, task: Task, seed: int, settings: RunSettings) -> None:
         if settings.nodes > people.world.n_clients:

@@ -1,1 +1,1 @@
-"""How a model is judged: splits, negatives pools, candidates, metrics, protocols, leak canary, statistics."""
+"""How a model is evaluated: splits, negatives pools, candidates, metrics, protocols, leak canary, statistics."""

@@ -40,7 +40,7 @@ SAMPLED = (
     "The papers' figures rank the held-out item among 99 sampled items only, which is far easier than "
     "ranking the catalogue and can order methods differently; the full ranking is given beside it."
 )
-LOCAL = "The model judged is the one right after local training; a deployed client uses what it downloads next."
+LOCAL = "The model evaluated is the one right after local training; a deployed client uses what it downloads next."
 
 _RANKED = MetricSet.standard(candidates=99)
 
@@ -54,7 +54,7 @@ STRICT = Protocol(
         "has not trained on (for the test item the validation item is left out too) and, beside that, "
         "against 99 sampled items the user never touched. The round is chosen by full-ranking NDCG@10 on "
         "validation: it is what a user sees, weighs the rank, and does not depend on which candidates "
-        "were drawn. Judged is what a deployed client uses: its private state and the fresh download. "
+        "were drawn. Evaluated is what a deployed client uses: its private state and the fresh download. "
         "Equal scores count by expectation. Time order is each user's own: other users' later "
         "interactions are trained on, as in all leave-one-out studies."
     ),
@@ -63,13 +63,13 @@ STRICT = Protocol(
     negatives="train",
     candidates=99,
     selection=Selection("valid", "NDCG@10"),
-    judged="download",
+    evaluated="download",
     metrics=_RANKED,
 )
 
 FEDCA = Protocol(
     name="paper-fedca",
-    source="FedCA, section 6.1 (split, filter, metrics); negatives, chosen round, judged model from its code",
+    source="FedCA, section 6.1 (split, filter, metrics); negatives, chosen round, evaluated model from its code",
     description=(
         "Users with 10 or more interactions. Leave-one-out by time (random where there is none), the "
         "held-out item ranked among 99 sampled unobserved items, HR@10/99 and NDCG@10/99 reported."
@@ -79,7 +79,7 @@ FEDCA = Protocol(
     negatives="all",
     candidates=99,
     selection=Selection("test", "HR@10/99"),
-    judged="local",
+    evaluated="local",
     metrics=_RANKED,
     paper="fedca",
 )
@@ -100,7 +100,7 @@ FED3CR = Protocol(
     negatives="all",
     candidates=99,
     selection=Selection("test", "HR@10/99"),
-    judged="local",
+    evaluated="local",
     metrics=_RANKED,
     paper="fed3cr",
 )
@@ -109,7 +109,7 @@ FEDIAR = Protocol(
     name="paper-fediar",
     source=(
         "FedIAR, implementation details (split, 99 candidates, round chosen on validation); no code is "
-        "public: the negatives pool and the judged model are those of PFedRec's code, whose set-up it "
+        "public: the negatives pool and the evaluated model are those of PFedRec's code, whose set-up it "
         "follows"
     ),
     description=(
@@ -121,7 +121,7 @@ FEDIAR = Protocol(
     negatives="all",
     candidates=99,
     selection=Selection("valid", "HR@10/99"),
-    judged="local",
+    evaluated="local",
     metrics=_RANKED,
     paper="fediar",
 )
@@ -132,17 +132,17 @@ FEDDAE = Protocol(
     description=(
         "Leave-one-out by time (random where there is none). HR@20 (Recall@20) and NDCG@20 over all items "
         "outside the user's training set, the round with the best validation NDCG@20. Neither text nor "
-        "code facts settle which model is judged; here it is the deployable one."
+        "code facts settle which model is evaluated; here it is the deployable one."
     ),
     flaws=(
         "Users whose test item nobody trained on are dropped: they would count as misses, so the mean rises.",
-        "The validation item stays in the ranking when the test item is judged; this costs a little.",
+        "The validation item stays in the ranking when the test item is evaluated; this costs a little.",
     ),
     split=LeaveOneOut(),
     negatives="train",
     candidates=0,
     selection=Selection("valid", "NDCG@20"),
-    judged="download",
+    evaluated="download",
     metrics=MetricSet.standard(),
     paper="feddae",
     drop_unseen_targets=True,
@@ -175,7 +175,7 @@ FEDCIA = Protocol(
     negatives="train",
     candidates=0,
     selection=Selection("valid", "F1@10!", patience=10),
-    judged="download",
+    evaluated="download",
     metrics=MetricSet.standard(extra=("F1@10!", "MRR@10!", "NDCG@10!")),
     paper="fedcia",
 )

@@ -13,7 +13,7 @@ from fedrec.evaluation.splits import Split
 
 @dataclass(frozen=True)
 class Rules:
-    """How a model is trained and judged; see :data:`fedrec.evaluation.protocols.PROTOCOLS`."""
+    """How a model is trained and evaluated; see :data:`fedrec.evaluation.protocols.PROTOCOLS`."""
 
     name: str
     source: str
@@ -30,7 +30,7 @@ class Rules:
     """How many sampled items the held-out item is ranked among, beside the full ranking; 0 for none."""
     selection: Selection
     """Which round is reported."""
-    judged: Literal["local", "download"]
+    evaluated: Literal["local", "download"]
     """The client's model right after local training, or private state with the next download: what a
     deployed client would use."""
     metrics: MetricSet
@@ -39,7 +39,7 @@ class Rules:
     drop_unseen_targets: bool = False
     """Whether test items that nobody trained on are left out of the mean."""
     mask_valid: bool = True
-    """Whether the validation item is left out of the ranking when the test item is judged."""
+    """Whether the validation item is left out of the ranking when the test item is evaluated."""
 
     @property
     def leaky(self) -> bool:

@@ -16,7 +16,7 @@ class Selection:
     """Choosing on the test part reports the best of many looks at the answer; `strict` never does."""
     metric: str
     patience: int | None = None
-    """Stop after so many judged rounds without a better value; None trains all rounds."""
+    """Stop after so many evaluated rounds without a better value; None trains all rounds."""
 
     def best(self, history: Sequence[Mapping[str, float]]) -> int:
         """Position of the chosen entry; the earliest of equals. A NaN value never wins over a number."""

@@ -137,9 +137,9 @@ def compare(against: str, values: Mapping[str, Sequence[Float64]], seed: int = 0
 
 
 def _one(method: str, against: str, difference: Float64, seed: int) -> Comparison:
-    judged = ~np.isnan(difference)  # [seeds, users]
-    taken = judged.any(axis=0)
-    per_user = np.nansum(difference, axis=0)[taken] / judged.sum(axis=0)[taken]
+    evaluated = ~np.isnan(difference)  # [seeds, users]
+    taken = evaluated.any(axis=0)
+    per_user = np.nansum(difference, axis=0)[taken] / evaluated.sum(axis=0)[taken]
     per_seed = [float(np.nanmean(row)) for row in difference if not np.isnan(row).all()]
     mean = float(per_user.mean()) if len(per_user) else float("nan")
     error = float(per_user.std(ddof=1) / np.sqrt(len(per_user))) if len(per_user) > 1 else float("nan")

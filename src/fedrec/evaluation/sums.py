@@ -16,19 +16,19 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class MetricSums:
-    """Sums over the users that were judged. This is what a node sends; no user's own value leaves it."""
+    """Sums over the users that were evaluated. This is what a node sends; no user's own value leaves it."""
 
     sums: dict[str, float] = field(default_factory=dict)
     count: int = 0
-    """How many users were judged; users without a target do not count."""
+    """How many users were evaluated; users without a target do not count."""
 
     @classmethod
     def from_values(cls, per_user: Mapping[str, Float64]) -> MetricSums:
-        """Add up the values of each user (:func:`fedrec.evaluation.judging.judge`), leaving out NaN users."""
+        """Add up the values of each user (:func:`fedrec.evaluation.evaluating.evaluate`), leaving out NaN users."""
         if not per_user:
             return cls()
-        judged = ~np.isnan(next(iter(per_user.values())))
-        return cls({name: float(values[judged].sum()) for name, values in per_user.items()}, int(judged.sum()))
+        evaluated = ~np.isnan(next(iter(per_user.values())))
+        return cls({name: float(values[evaluated].sum()) for name, values in per_user.items()}, int(evaluated.sum()))
 
     def fault(self, names: Collection[str], most: int) -> str | None:
         """Why these cannot be sums of these metrics over at most ``most`` users; None where they can.
@@ -46,7 +46,7 @@ class MetricSums:
         return None
 
     def __add__(self, other: MetricSums) -> MetricSums:
-        # empty sums come from blocks in which nobody was judged: neutral
+        # empty sums come from blocks in which nobody was evaluated: neutral
         names = {**self.sums, **other.sums}
         for part in (self, other):
             if part.count and part.sums.keys() != names.keys():
@@ -55,7 +55,7 @@ class MetricSums:
         return MetricSums(added, self.count + other.count)
 
     def means(self) -> dict[str, float]:
-        """The mean of each metric over the users judged; NaN where nobody was.
+        """The mean of each metric over the users evaluated; NaN where nobody was.
 
         ``F1@k!`` is the harmonic mean of mean Precision and mean Recall (:mod:`fedrec.evaluation.published`).
         """

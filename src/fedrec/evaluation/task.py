@@ -1,4 +1,4 @@
-"""A task: data under a protocol, ready to be trained on and judged."""
+"""A task: data under a protocol, ready to be trained on and evaluated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
-from fedrec.evaluation.judging import Held
+from fedrec.evaluation.evaluating import Held
 from fedrec.evaluation.rules import Rules
 from fedrec.evaluation.splits import Parts, time_order
 
@@ -23,7 +23,7 @@ Part = Literal["valid", "test"]
 
 @dataclass(frozen=True)
 class Task:
-    """What each user learns from and is judged on. Made by :meth:`Protocol.prepare`."""
+    """What each user learns from and is evaluated on. Made by :meth:`Protocol.prepare`."""
 
     protocol: Rules
     data: Interactions
@@ -63,7 +63,7 @@ class Task:
         return union(self.train, self.valid)
 
     def held(self, part: Part, users: NDArray[np.integer] | None = None) -> Held:
-        """What these users (all, where None) are judged on; does not depend on who else is asked for."""
+        """What these users (all, where None) are evaluated on; does not depend on who else is asked for."""
         if users is None:
             users = np.arange(self.data.n_users)
         targets = self.valid if part == "valid" else self.test

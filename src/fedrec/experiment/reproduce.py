@@ -149,7 +149,7 @@ def _spot(work: Work, row: TableRow, column: Column, control: bool, given: Mappi
 def settings_of(
     row: TableRow, column: Column, seed: int, work: Work, given: Mapping[str, Any]
 ) -> tuple[RunSettings, RunSettings]:
-    """Settings of one cell under the paper's protocol and under `strict`: the same method, judged in two ways.
+    """Settings of one cell under the paper's protocol and under `strict`: the same method, evaluated in two ways.
 
     The row's settings over the paper's recipe over the method's own.
     """

@@ -90,7 +90,7 @@ class PerFedRec(PersonalMethod[ClusterServer, UserVectors, ProfileUpload, Cluste
             "the graph encoder as far as the papers here describe it: a profile is the mean of the client's item "
             "embeddings (one step of a graph network along its own interactions), smoothed on the server over the "
             "nearest clients' profiles (graph_layers); no attributes of users or items, no attention layers",
-            "the own level is the locally trained table (where the local model is judged) and the user vector; "
+            "the own level is the locally trained table (where the local model is evaluated) and the user vector; "
             "weights of cluster and global level are a setting instead of learnt",
             "absent clients are clustered by the profile they sent last",
             "representatives of clusters are not picked for training: --participation decides who takes part",

@@ -84,8 +84,8 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
         departures=(
             "the two steps take turns epoch by epoch, the public code's batch by batch (the same where a client's "
             "samples fit in one batch)",
-            "where the protocol judges the next download, the client tunes it first with samples of its own, as it "
-            "would on a device (post-tuning; tune=false judges the common table): no tuned table is stored",
+            "where the protocol evaluates the next download, the client tunes it first with samples of its own, as it "
+            "would on a device (post-tuning; tune=false evaluates the common table): no tuned table is stored",
             "all clients start from the same score function, as in the public code",
             "with backbone=ncf the score function is a private network 32-16-8 on the user vector and the item's row",
         ),

@@ -165,7 +165,7 @@ class RunFolder:
             "round": progress.round,
             "best_round": progress.best_round,
             "best_value": progress.best_value,
-            "judged_since_best": progress.judged_since_best,
+            "judged_since_best": progress.evaluated_since_best,
             "records": [record.as_dict() for record in progress.records],
         }
         content = {"state": state, "best_state": progress.best_state, "best_per_user": progress.best_per_user}
@@ -190,7 +190,8 @@ class RunFolder:
         except BadState as problem:
             raise damaged(path, str(problem), START_OVER) from None
         write_records(self.path / ROUNDS, records)
-        return Progress(records=records, **about, **content)
+        since = about.pop("judged_since_best")  # as files of every version name it
+        return Progress(records=records, evaluated_since_best=since, **about, **content)
 
     def finish(self, result: dict[str, Any], model: Any, per_user: PerUser | None, user_ids: Any) -> None:
         """Write the selected model, the users' metrics, the manifest of all files and, last, the result."""

@@ -18,13 +18,13 @@ def participation_of(settings: RunSettings) -> Participation:
 
 
 def plan_of(settings: RunSettings, protocol: Rules, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:
-    """How many rounds, who takes part, what is judged and when to stop."""
+    """How many rounds, who takes part, what is evaluated and when to stop."""
     selection = protocol.selection
     return Plan(
         rounds=settings.rounds,
         seed=settings.seed,
         participation=participation_of(settings),
-        judged=protocol.judged,
+        evaluated=protocol.evaluated,
         select_part=selection.part,
         select_metric=selection.metric,
         patience=settings.patience or selection.patience,

@@ -39,7 +39,7 @@ class RunSettings(Settings):
     data_dir: Annotated[Path | None, Spelling(shown="$FEDREC_DATA, then the cache folder")] = Field(
         None, description="where data sets lie"
     )
-    protocol: str = Field("strict", description="how models are judged: strict or paper-NAME")
+    protocol: str = Field("strict", description="how models are evaluated: strict or paper-NAME")
     rounds: Annotated[int, Spelling(shown="the recipe's, else 100")] = Field(
         100, ge=1, lt=1 << 31, description="rounds"
     )
@@ -72,14 +72,14 @@ class RunSettings(Settings):
     clients: Annotated[int | None, Spelling(shown="one client a user")] = Field(
         None, ge=1, description="spread users over this many clients"
     )
-    evaluate_every: int = Field(1, ge=1, description="judge every so many rounds")
+    evaluate_every: int = Field(1, ge=1, description="evaluate every so many rounds")
     patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(
-        None, ge=1, description="stop after so many judged rounds without a better value"
+        None, ge=1, description="stop after so many evaluated rounds without a better value"
     )
     settle: Annotated[float, Spelling(shown="the recipe's, else 0: never")] = Field(
         0.0, ge=0, lt=1, description="stop when the loss changes by less than this share"
     )
-    evaluate_users: int | None = Field(None, ge=1, description="judge a keyed sample of users")
+    evaluate_users: int | None = Field(None, ge=1, description="evaluate a keyed sample of users")
     memory_mb: int = Field(1024, ge=16, description="working memory that blocks are sized for")
     checkpoint_seconds: float = Field(10.0, ge=0, description="least time between two checkpoints")
     keep_selected: Annotated[bool, Spelling("--models/--no-models")] = Field(

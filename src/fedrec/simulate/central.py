@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from fedrec import keyed
-from fedrec.core.loop import Cost, Judged
+from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys
 from fedrec.core.population import Population
 from fedrec.core.reference import Central, Reference
 from fedrec.core.state import Expected, expect
 from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.task import Task
-from fedrec.simulate.judge import Judging
+from fedrec.simulate.evaluation import Evaluation
 
 
 class CentralRun:
@@ -35,24 +35,24 @@ class CentralRun:
         self.reference, self.people, self.seed = reference, people, seed
         self.data = Central(people.world, people.block.train, people.block.exclude)
         self.state: Any = reference.start(self.data, Keys(seed, 0))
-        self.judging = Judging(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys
 
-    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         began = time.perf_counter()
         self.state, loss = self.reference.step(self.state, self.data, Keys(self.seed, number))
         cost = Cost(loss=loss, participants=self.people.world.n_clients, train_seconds=time.perf_counter() - began)
-        return cost, self.evaluate(number) if judge else None
+        return cost, self.evaluate(number) if evaluate else None
 
-    def evaluate(self, number: int) -> Judged:
-        self.judging.begin()
-        step = self.judging.clients_at_once
+    def evaluate(self, number: int) -> Evaluated:
+        self.evaluating.begin()
+        step = self.evaluating.clients_at_once
         for first in range(0, self.people.world.n_clients, step):
             clients = np.arange(first, min(first + step, self.people.world.n_clients))
-            self.judging.add(clients, self.scores(clients))
-        return self.judging.result()
+            self.evaluating.add(clients, self.scores(clients))
+        return self.evaluating.result()
 
     def scores(self, clients: Int64) -> Any:
         """Scores ``[users, n_items]`` of the users of some clients."""

@@ -13,7 +13,7 @@ import numpy as np
 from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block
-from fedrec.core.loop import Cost, Judged
+from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.messages import Float32, Rows, gather, opened, scatter
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.population import Population
@@ -23,7 +23,7 @@ from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
-from fedrec.simulate.judge import Judging
+from fedrec.simulate.evaluation import Evaluation
 
 MIB = 1 << 20
 
@@ -66,20 +66,20 @@ class Simulator:
         self.private: Any = method.start_clients(people.world, people.block, start)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
         """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
-        self.judging = Judging(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys
 
-    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """One round: stream blocks through local work, fold their uploads into the server's state."""
-        self.judging.begin()
+        self.evaluating.begin()
         done = _Round()
-        if judge:  # those without local work this round are judged as they stand
+        if evaluate:  # those without local work this round are evaluated as they stand
             idle = np.setdiff1d(np.arange(self.people.block.n_clients), answering)
-            self._judge_idle(idle)
+            self._evaluate_idle(idle)
         keys = Keys(self.seed, number)
-        replies = self._replies(answering, keys, judge, done)
+        replies = self._replies(answering, keys, evaluate, done)
         before = time.perf_counter()
         self.server = self.method.aggregate(self.server, replies, keys)
         for _ in replies:  # a method that ignores uploads must not skip the clients' work
@@ -94,16 +94,16 @@ class Simulator:
             upload=done.upload / max(1, len(answering)),
             download=done.download / max(1, len(chosen)),
             train_seconds=done.train_seconds,
-            aggregate_seconds=max(0.0, together - done.train_seconds - self.judging.seconds),
+            aggregate_seconds=max(0.0, together - done.train_seconds - self.evaluating.seconds),
             missing=(f"{dropped} of {len(chosen)} clients dropped out",) if dropped else (),
         )
-        return cost, self.judging.result() if judge else None
+        return cost, self.evaluating.result() if evaluate else None
 
-    def evaluate(self, number: int) -> Judged:
-        """Judge private state with a fresh download, for every client."""
-        self.judging.begin()
-        self._judge_idle(np.arange(self.people.block.n_clients))
-        return self.judging.result()
+    def evaluate(self, number: int) -> Evaluated:
+        """Evaluate private state with a fresh download, for every client."""
+        self.evaluating.begin()
+        self._evaluate_idle(np.arange(self.people.block.n_clients))
+        return self.evaluating.result()
 
     def at_home(self, clients: Int64) -> tuple[Any, Any, Block]:
         """What some clients have: their private state, a fresh download, their data."""
@@ -127,7 +127,7 @@ class Simulator:
         # deep copies: local work may write private arrays in place
         self.server, self.private = copy.deepcopy(state["server"]), copy.deepcopy(state["private"])
 
-    def _replies(self, answering: Int64, keys: Keys, judge: bool, done: _Round) -> Iterator[Reply[Any]]:
+    def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: _Round) -> Iterator[Reply[Any]]:
         for positions in _chunks(answering, self.block_clients):
             began = time.perf_counter()
             private, download, block = self.at_home(positions)
@@ -143,14 +143,14 @@ class Simulator:
             done.weight += len(positions)
             received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
-            if judge:
+            if evaluate:
                 local = self.method.model(download) if update.local is None else update.local
-                self.judging.add(positions, self.method.score(update.private, local, block))
+                self.evaluating.add(positions, self.method.score(update.private, local, block))
             yield Reply(block.clients, received)
 
-    def _judge_idle(self, positions: Int64) -> None:
-        for part in _chunks(positions, min(self.block_clients, self.judging.clients_at_once)):
-            self.judging.add(part, self.scores(part))
+    def _evaluate_idle(self, positions: Int64) -> None:
+        for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):
+            self.evaluating.add(part, self.scores(part))
 
     def _download_bytes(self, positions: Int64) -> int:
         download = self.method.download(self.server, self.people.block.clients[positions])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrec.core.loop import Cost, Judged, Plan, Progress, run_rounds
+from fedrec.core.loop import Cost, Evaluated, Plan, Progress, run_rounds
 from fedrec.core.participation import Participation
 from fedrec.evaluation.sums import MetricSums
 
@@ -21,12 +21,12 @@ class Told:
     def client_keys(self) -> Any:
         return np.arange(3, dtype=np.uint64)
 
-    def round(self, number: int, chosen: Any, answering: Any, judge: bool) -> tuple[Cost, None]:
+    def round(self, number: int, chosen: Any, answering: Any, evaluate: bool) -> tuple[Cost, None]:
         return Cost(self.losses[number - 1], len(answering)), None
 
-    def evaluate(self, number: int) -> Judged:
+    def evaluate(self, number: int) -> Evaluated:
         sums = MetricSums({"HR@10": self.values[number - 1]}, 1)
-        return Judged(sums, sums)
+        return Evaluated(sums, sums)
 
     def snapshot(self) -> int:
         return 0
@@ -45,7 +45,7 @@ def test_all_rounds_without_a_rule():
 
 
 @pytest.mark.parametrize(("patience", "last"), [(1, 3), (2, 4), (3, 6)])
-def test_patience_counts_judged_rounds_without_a_better_value(patience: int, last: int):
+def test_patience_counts_evaluated_rounds_without_a_better_value(patience: int, last: int):
     done = rounds_run([5.0] * 6, [0.1, 0.3, 0.2, 0.2, 0.35, 0.1], patience=patience)
     assert done.round == last
 
@@ -64,14 +64,14 @@ def test_a_settled_run_is_not_taken_up_again():
     assert run_rounds(runtime, plan, once, lambda record, progress: None).round == once.round == 3
 
 
-def test_a_method_that_needs_one_round_with_everybody_stops_after_it_and_is_judged_there():
+def test_a_method_that_needs_one_round_with_everybody_stops_after_it_and_is_evaluated_there():
     done = rounds_run([5.0] * 6, [0.1] * 6, settled_after=1, evaluate_every=4)
     assert (done.round, done.best_round) == (1, 1)
 
 
 def test_rounds_in_which_somebody_is_missing_do_not_count_as_such():
     class Flaky(Told):
-        def round(self, number: int, chosen: Any, answering: Any, judge: bool) -> tuple[Cost, None]:
+        def round(self, number: int, chosen: Any, answering: Any, evaluate: bool) -> tuple[Cost, None]:
             return Cost(5.0, 3 if number in (2, 4) else 2), None
 
     for wanted, last in ((1, 2), (2, 4), (3, 6)):

@@ -9,7 +9,7 @@ from evaluation_worlds import make_data, ragged
 from fedrec.data.interactions import Interactions
 from fedrec.errors import BadInput
 from fedrec.evaluation.canary import _batch, chance, leak_banner, private_table_trainer
-from fedrec.evaluation.judging import judge
+from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.protocols import find
 from fedrec.evaluation.sums import MetricSums
 
@@ -28,7 +28,7 @@ def world(n_users: int = 150, n_items: int = 200, per_user: int = 40) -> Interac
 def trained(protocol: str) -> tuple[MetricSums, float]:
     task = find(protocol).prepare(world(), 0)
     scores = private_table_trainer(task, 0, rounds=6, epochs=10, dim=8)
-    sums = MetricSums.from_values(judge(scores, task.held("test"), task.protocol.metrics))
+    sums = MetricSums.from_values(evaluate(scores, task.held("test"), task.protocol.metrics))
     return sums, chance(task, "test", "HR@10/99")
 
 

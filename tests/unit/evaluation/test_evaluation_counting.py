@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
-from fedrec.evaluation.judging import Held, judge, judge_parts
+from fedrec.evaluation.evaluating import Held, evaluate, evaluate_parts
 from fedrec.evaluation.metrics import MetricSet
 
 METRICS = MetricSet.standard(candidates=7)
@@ -34,13 +34,13 @@ def test_one_pass_equals_the_plain_formulas(seed: int, users: int, items: int, l
     rng = np.random.default_rng(seed)
     scores: NDArray[np.float32] = (rng.integers(0, levels, (users, items)) / levels - 0.5).astype(np.float32)
     parts = {"valid": held(rng, users, items), "test": held(rng, users, items)}
-    found = judge_parts(scores, parts, METRICS)
+    found = evaluate_parts(scores, parts, METRICS)
     for part, own in parts.items():
-        wanted = judge(scores, own, METRICS)
+        wanted = evaluate(scores, own, METRICS)
         assert list(found[part]) == list(wanted)
         for name, values in wanted.items():
             np.testing.assert_array_equal(found[part][name], values, err_msg=f"{part} {name}")
-    alone = judge_parts(scores, {"test": parts["test"]}, METRICS)["test"]
+    alone = evaluate_parts(scores, {"test": parts["test"]}, METRICS)["test"]
     np.testing.assert_array_equal(alone["NDCG@10"], found["test"]["NDCG@10"])
 
 
@@ -48,8 +48,8 @@ def test_several_targets_take_the_general_way() -> None:
     rng = np.random.default_rng(1)
     scores = rng.standard_normal((9, 30)).astype(np.float32)
     parts = {"valid": held(rng, 9, 30, 4), "test": held(rng, 9, 30, 1)}
-    found = judge_parts(scores, parts, METRICS)
-    np.testing.assert_array_equal(found["valid"]["Recall@5"], judge(scores, parts["valid"], METRICS)["Recall@5"])
+    found = evaluate_parts(scores, parts, METRICS)
+    np.testing.assert_array_equal(found["valid"]["Recall@5"], evaluate(scores, parts["valid"], METRICS)["Recall@5"])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -58,4 +58,4 @@ def test_a_score_that_is_not_finite_is_refused(bad: float) -> None:
     scores = rng.standard_normal((5, 12)).astype(np.float32)
     scores[3, 4] = bad
     with pytest.raises(BadInput, match="item 4 for the user at position 3"):
-        judge_parts(scores, {"test": held(rng, 5, 12)}, METRICS)
+        evaluate_parts(scores, {"test": held(rng, 5, 12)}, METRICS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fedrec.errors import BadInput
 from fedrec.evaluation.canary import chance
-from fedrec.evaluation.judging import Held, judge
+from fedrec.evaluation.evaluating import Held, evaluate
 from fedrec.evaluation.metrics import KINDS, Metric, MetricSet, parse
 from fedrec.evaluation.protocols import PROTOCOLS, find
 from fedrec.evaluation.sums import MetricSums
@@ -59,8 +59,8 @@ def test_equals_the_mean_over_all_orders_of_ties(scores: list[int], roles: list[
     array = np.array([scores, scores], np.float32)
     # the second user has two targets, so that the first goes through the general path even with a single one
     held = Held(ragged(targets, [0, 1]), ragged(masked, []))
-    many = judge(array, held, NAMES)
-    one = judge(array[:1], held.take(np.array([0])), NAMES)
+    many = evaluate(array, held, NAMES)
+    one = evaluate(array[:1], held.take(np.array([0])), NAMES)
     ranked = [i for i in range(6) if i not in masked]
     for metric in NAMES.metrics:
         if not targets:
@@ -86,7 +86,7 @@ def test_sampled_candidates_against_all_orders(scores: list[int], drawn: list[in
     array = np.array([scores], np.float32)
     targets = list(range(n_targets))
     names = MetricSet(tuple(f"{kind}@{cut}/3" for kind in KINDS for cut in CUTS))
-    values = judge(array, Held(ragged(targets), ragged([]), np.array([drawn], np.int32)), names)
+    values = evaluate(array, Held(ragged(targets), ragged([]), np.array([drawn], np.int32)), names)
     ranked = targets + [i for i in drawn if i >= 0]
     for metric in names.metrics:
         expected = averaged(array[0], set(targets), ranked, metric.kind, metric.cut)
@@ -97,7 +97,7 @@ def test_one_target_by_hand() -> None:
     # target 3 has one item before it and shares its score with two others: places 2 to 4
     scores = np.array([[9, 5, 5, 5, 1]], np.float32)
     held = Held(ragged([3]), ragged([]))
-    values = judge(scores, held, MetricSet(("HR@2", "HR@3", "NDCG@3", "MRR@3", "MRR@5", "Precision@2", "F1@2")))
+    values = evaluate(scores, held, MetricSet(("HR@2", "HR@3", "NDCG@3", "MRR@3", "MRR@5", "Precision@2", "F1@2")))
     assert values["HR@2"][0] == pytest.approx(1 / 3)
     assert values["HR@3"][0] == pytest.approx(2 / 3)
     assert values["NDCG@3"][0] == pytest.approx((1 / math.log2(3) + 1 / math.log2(4)) / 3)
@@ -111,7 +111,7 @@ def test_masked_items_are_not_ranked_and_scores_stay_as_they_were() -> None:
     scores = np.array([[9, 8, 7, 1], [9, 8, 7, 1]], np.float32)
     before = scores.copy()
     held = Held(ragged([2], [2, 3]), ragged([0, 1], [0]))
-    values = judge(scores, held, MetricSet(("HR@1", "MRR@3", "Recall@2")))
+    values = evaluate(scores, held, MetricSet(("HR@1", "MRR@3", "Recall@2")))
     assert values["HR@1"].tolist() == [1.0, 0.0]
     assert values["MRR@3"].tolist() == [1.0, 0.5]
     assert values["Recall@2"].tolist() == [1.0, 0.5]
@@ -124,7 +124,7 @@ def test_a_constant_scorer_gets_exactly_chance(protocol: str, part: str) -> None
     task = find(protocol).prepare(make_data(n_items=40), 0)
     metrics = MetricSet(tuple(m.name for m in task.protocol.metrics.metrics if not m.published))
     scores = np.full((task.data.n_users, task.data.n_items), 0.25, np.float32)
-    means = MetricSums.from_values(judge(scores, task.held(part), metrics)).means()  # type: ignore[arg-type]
+    means = MetricSums.from_values(evaluate(scores, task.held(part), metrics)).means()  # type: ignore[arg-type]
     for name in metrics.names:
         assert means[name] == pytest.approx(chance(task, part, name), abs=1e-12), name  # type: ignore[arg-type]
 
@@ -143,7 +143,7 @@ def test_knowing_only_the_training_set_is_worth_chance_under_strict() -> None:
     task = find("strict").prepare(make_data(), 0)
     scores = np.zeros((task.data.n_users, task.data.n_items), np.float32)
     scores[task.train.owners, task.train.values] = 5.0
-    means = MetricSums.from_values(judge(scores, task.held("test"), task.protocol.metrics)).means()
+    means = MetricSums.from_values(evaluate(scores, task.held("test"), task.protocol.metrics)).means()
     for name in ("HR@10", "NDCG@20", "MRR@5", "HR@10/99", "NDCG@10/99"):
         assert means[name] == pytest.approx(chance(task, "test", name), abs=1e-12)
 
@@ -153,34 +153,34 @@ def test_scores_that_are_no_numbers_name_the_user(bad: float) -> None:
     scores = np.zeros((3, 4), np.float32)
     scores[1, 2] = bad
     with pytest.raises(BadInput, match=r"item 2 for the user at position 1"):
-        judge(scores, Held(ragged([0], [0], [0]), ragged([], [], [])), NAMES)
+        evaluate(scores, Held(ragged([0], [0], [0]), ragged([], [], [])), NAMES)
 
 
 def test_large_finite_scores_are_fine() -> None:
     for scores in (np.full((1, 5), 3e38, np.float32), np.full((1, 5), 1e308)):  # the latter's sum is infinite
-        assert judge(scores, Held(ragged([0]), ragged([])), MetricSet(("HR@5",)))["HR@5"][0] == 1.0
+        assert evaluate(scores, Held(ragged([0]), ragged([])), MetricSet(("HR@5",)))["HR@5"][0] == 1.0
 
 
 def test_wrong_shapes_are_refused() -> None:
     held = Held(ragged([0]), ragged([]))
     with pytest.raises(ValueError, match="scores of 2 users"):
-        judge(np.zeros((2, 4), np.float32), held, NAMES)
+        evaluate(np.zeros((2, 4), np.float32), held, NAMES)
     with pytest.raises(ValueError, match="needs sampled candidates"):
-        judge(np.zeros((1, 4), np.float32), held, MetricSet(("HR@1/99",)))
+        evaluate(np.zeros((1, 4), np.float32), held, MetricSet(("HR@1/99",)))
 
 
-def test_nobody_to_judge() -> None:
+def test_nobody_to_evaluate() -> None:
     held = Held(ragged(), ragged())
-    assert judge(np.zeros((0, 4), np.float32), held, NAMES)["HR@1"].shape == (0,)
+    assert evaluate(np.zeros((0, 4), np.float32), held, NAMES)["HR@1"].shape == (0,)
 
 
 def test_blocks_give_what_the_whole_gives() -> None:
     task = find("paper-fedcia").prepare(make_data(n_users=20), 0)
     scores = np.random.default_rng(0).integers(0, 9, (20, task.data.n_items)).astype(np.float32)
     held = task.held("test")
-    whole = judge(scores, held, task.protocol.metrics)
+    whole = evaluate(scores, held, task.protocol.metrics)
     for user in range(20):
-        alone = judge(scores[[user]], held.take(np.array([user])), task.protocol.metrics)
+        alone = evaluate(scores[[user]], held.take(np.array([user])), task.protocol.metrics)
         for name, value in alone.items():
             np.testing.assert_allclose(value[0], whole[name][user], equal_nan=True)
 

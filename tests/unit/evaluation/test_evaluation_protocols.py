@@ -17,7 +17,7 @@ from fedrec.evaluation.sums import MetricSums
 
 def test_strict_has_no_flaws_and_the_others_own_up() -> None:
     strict = find("strict")
-    assert (strict.negatives, strict.judged, strict.selection.part, strict.flaws) == (
+    assert (strict.negatives, strict.evaluated, strict.selection.part, strict.flaws) == (
         "train",
         "download",
         "valid",
@@ -32,7 +32,7 @@ def test_strict_has_no_flaws_and_the_others_own_up() -> None:
         said = " ".join(protocol.flaws)
         assert protocol.leaky == ("never pushed down" in said)
         assert (protocol.selection.part == "test") == ("best of many tries" in said)
-        assert (protocol.judged == "local") == ("after local training" in said)
+        assert (protocol.evaluated == "local") == ("after local training" in said)
         assert protocol.drop_unseen_targets == ("are dropped" in said)
 
 

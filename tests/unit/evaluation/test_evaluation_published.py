@@ -10,7 +10,7 @@ from evaluation_worlds import ragged
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrec.evaluation.judging import Held, judge
+from fedrec.evaluation.evaluating import Held, evaluate
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.published import enumerated, top
 from fedrec.evaluation.sums import MetricSums
@@ -27,20 +27,20 @@ def test_order_is_lost_and_ndcg_is_divided_by_the_hits_found() -> None:
     # best ten are items 31, 30, ... 22; a set walks them from 22 up, so the item ranked last comes first
     scores = np.arange(32, dtype=np.float32)[None, :]
     held = Held(ragged([22, 0, 1]), ragged([]))
-    values = judge(scores, held, SET)
+    values = evaluate(scores, held, SET)
     assert values["MRR@10"][0] == pytest.approx(0.1)
     assert values["MRR@10!"][0] == 1.0
     assert values["NDCG@10!"][0] == 1.0
     ideal = sum(1 / math.log2(p + 2) for p in range(3))
     assert values["NDCG@10"][0] == pytest.approx(1 / math.log2(11) / ideal)
-    assert judge(scores, Held(ragged([30, 24]), ragged([])), SET)["NDCG@10!"][0] == pytest.approx(
+    assert evaluate(scores, Held(ragged([30, 24]), ragged([])), SET)["NDCG@10!"][0] == pytest.approx(
         (1 / math.log2(4) + 1 / math.log2(10)) / (1 + 1 / math.log2(3))
     )
 
 
 def test_cuts_do_not_mix() -> None:
     scores = np.arange(32, dtype=np.float32)[None, :]
-    values = judge(scores, Held(ragged([24]), ragged([])), MetricSet(("MRR@5!", "MRR@10!")))
+    values = evaluate(scores, Held(ragged([24]), ragged([])), MetricSet(("MRR@5!", "MRR@10!")))
     assert values["MRR@5!"][0] == 0.0  # items 31 to 27 only
     assert values["MRR@10!"][0] == pytest.approx(1 / 3)  # after 22 and 23
 
@@ -49,12 +49,12 @@ def test_the_datas_own_numbers_are_what_is_hashed() -> None:
     scores = np.arange(32, dtype=np.float32)[None, :]
     reversed_ids = np.arange(32)[::-1].copy()  # item 31 has number 0, item 22 number 9
     held = Held(ragged([22]), ragged([]), numbers=reversed_ids)
-    assert judge(scores, held, SET)["MRR@10!"][0] == pytest.approx(0.1)
+    assert evaluate(scores, held, SET)["MRR@10!"][0] == pytest.approx(0.1)
 
 
 def test_no_hit_and_no_target() -> None:
     scores = np.tile(np.arange(32, dtype=np.float32), (2, 1))
-    values = judge(scores, Held(ragged([0], []), ragged([], [])), SET)
+    values = evaluate(scores, Held(ragged([0], []), ragged([], [])), SET)
     for name in ("MRR@10!", "NDCG@10!", "F1@10!"):
         assert values[name][0] == 0.0
         assert np.isnan(values[name][1])
@@ -74,11 +74,11 @@ def test_top_leaves_out_masked_items_and_fills_up_in_a_neutral_order() -> None:
 
 def test_published_f1_is_that_of_the_means() -> None:
     scores = np.tile(np.arange(32, dtype=np.float32), (2, 1))
-    values = judge(scores, Held(ragged([31], [30, 29, 28, 0]), ragged([], [])), SET)
+    values = evaluate(scores, Held(ragged([31], [30, 29, 28, 0]), ragged([], [])), SET)
     means = MetricSums.from_values(values).means()
     precision, recall = (0.1 + 0.3) / 2, (1.0 + 0.75) / 2
     assert means["F1@10!"] == pytest.approx(2 * precision * recall / (precision + recall))
     assert means["F1@10"] == pytest.approx((2 * 1 / 11 + 2 * 3 / 14) / 2)
     assert values["F1@10!"].tolist() == pytest.approx(values["F1@10"].tolist())
-    nothing = MetricSums.from_values(judge(-scores, Held(ragged([31], [30]), ragged([], [])), SET))
+    nothing = MetricSums.from_values(evaluate(-scores, Held(ragged([31], [30]), ragged([], [])), SET))
     assert nothing.means()["F1@10!"] == 0.0

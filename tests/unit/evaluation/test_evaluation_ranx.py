@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from evaluation_worlds import make_data
 
-from fedrec.evaluation.judging import judge
+from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.protocols import find
 
 RANX = {
@@ -28,7 +28,7 @@ def test_agrees_with_ranx(protocol: str) -> None:
     numbers = np.random.default_rng(1)
     scores = np.stack([numbers.permutation(n_items) for _ in range(n_users)]).astype(np.float32)
     held = task.held("test")
-    mine = judge(scores, held, task.protocol.metrics)
+    mine = evaluate(scores, held, task.protocol.metrics)
     users = np.flatnonzero(held.targets.counts).tolist()
     wanted = {str(u): {str(i): 1 for i in held.targets[u]} for u in users}
     for suffix in ("", "/99") if held.candidates is not None else ("",):

@@ -10,7 +10,7 @@ import pytest
 
 from fedrec.data.interactions import Interactions
 from fedrec.evaluation.canary import chance, leak_banner, private_table_trainer
-from fedrec.evaluation.judging import judge
+from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.protocols import find
 from fedrec.evaluation.sums import MetricSums
 
@@ -31,7 +31,7 @@ def test_popularity_reaches_its_known_figures(ml100k: Interactions) -> None:
     task = find("strict").prepare(ml100k, 0)
     popularity = np.bincount(task.train.values, minlength=ml100k.n_items).astype(np.float32)
     scores = np.broadcast_to(popularity, (ml100k.n_users, ml100k.n_items))
-    means = MetricSums.from_values(judge(scores, task.held("test"), task.protocol.metrics)).means()
+    means = MetricSums.from_values(evaluate(scores, task.held("test"), task.protocol.metrics)).means()
     known = {"HR@10/99": 0.419, "NDCG@10/99": 0.240, "HR@10": 0.086, "NDCG@10": 0.044, "HR@20": 0.127}
     assert {name: means[name] for name in known} == pytest.approx(known, abs=0.015)
 
@@ -42,5 +42,5 @@ def test_canary(ml100k: Interactions, protocol: str, leaks: bool) -> None:
     task = find(protocol).prepare(ml100k, 0)
     users = np.arange(0, ml100k.n_users, 6)
     scores = private_table_trainer(task, 0, users=users)
-    sums = MetricSums.from_values(judge(scores, task.held("test", users), task.protocol.metrics))
+    sums = MetricSums.from_values(evaluate(scores, task.held("test", users), task.protocol.metrics))
     assert (leak_banner(sums, chance(task, "test", "HR@10/99"), protocol=protocol) is not None) == leaks

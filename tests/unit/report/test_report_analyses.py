@@ -53,7 +53,7 @@ def test_a_share_is_a_share(task: Any, share: float) -> None:
         thinned(task, share)
 
 
-def test_the_last_training_item_is_what_training_is_judged_on() -> None:
+def test_the_last_training_item_is_what_training_is_evaluated_on() -> None:
     prepared = prepare(resolve("fedavg", {"data": "demo", "rounds": 1}))
     held = last_trained(prepared)
     train = prepared.task.train.take(prepared.people.users)

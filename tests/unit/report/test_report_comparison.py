@@ -161,7 +161,7 @@ def test_leak_banner_without_values_of_users() -> None:
     assert compare_runs([local], chance={"HR@10/99": 0.1}).banner is not None
 
 
-def test_unjudged_users_do_not_count() -> None:
+def test_unevaluated_users_do_not_count() -> None:
     values = level(0.6)
     values[::2] = np.nan
     found = compare_runs([made_run("local", seed, values) for seed in (0, 1)], chance={"HR@10/99": 0.1})

@@ -74,7 +74,7 @@ class GridExchange:
         online = set(self.grid.get_node_ids())
         ids = {hello.name: i for i, hello in self.hellos.items() if i in online}
         packed = {name: (ids[name], to_records(pack_ask(ask))) for name, ask in asks.items() if name in ids}
-        rounds = {ask.train or ask.judge for ask in asks.values()}
+        rounds = {ask.train or ask.evaluate for ask in asks.values()}
         train = any(ask.train for ask in asks.values())
         found = self._round_trip(packed, TRAIN if train else EVALUATE, str(max(rounds, default=0)), deadline)
         answers: dict[str, Answer | Fault] = {}

@@ -61,12 +61,12 @@ class Ask:
     """The node's last round that the server has taken: its private state is what the node starts from."""
     selected: int
     """The best round so far: the node keeps its state."""
-    judge: int = 0
-    """Judge private state with this download, as the model of this round; 0 for not."""
+    evaluate: int = 0
+    """Evaluate private state with this download, as the model of this round; 0 for not."""
     train: int = 0
     """Train this round; 0 for not."""
     local: bool = False
-    """Judge local models right after training."""
+    """Evaluate local models right after training."""
     whole: bool = True
     """Whether the download covers all of the node's clients, or only those that train."""
     positions: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -75,7 +75,7 @@ class Ask:
 
     def digest(self) -> str:
         """The same for the same work: a repeated message is answered with the stored answer."""
-        head = (self.run, self.world, self.first, self.base, self.judge, self.train, self.local, self.whole)
+        head = (self.run, self.world, self.first, self.base, self.evaluate, self.train, self.local, self.whole)
         hashed = hashlib.blake2b(repr(head).encode(), digest_size=16)
         hashed.update(self.positions.astype(np.int64).tobytes())
         hashed.update(self.download)
@@ -102,7 +102,7 @@ class Answer:
     """Sum of the clients' losses."""
     valid: MetricSums = field(default_factory=MetricSums)
     test: MetricSums = field(default_factory=MetricSums)
-    """Sums of the judged model (``judge``, or ``local``)."""
+    """Sums of the evaluated model (``evaluate``, or ``local``)."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
-from fedrec.evaluation.judging import judge_parts
+from fedrec.evaluation.evaluating import evaluate_parts
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import outgoing
@@ -72,7 +72,7 @@ class Node:
             return replace(hello, proof=sign(self.options.key, hello.claim(word)))
 
     def answer(self, ask: Ask) -> Answer:
-        """Judge, train, keep the new private state, and only then answer."""
+        """Evaluate, train, keep the new private state, and only then answer."""
         if not self.store.has("share.safetensors"):
             raise UnknownRun("this node has not met this run, or has lost its files")
         with self.store.locked():
@@ -86,7 +86,9 @@ class Node:
             self.store.keep_answer(digest, answer)
             # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
             earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
-            self.store.prune({earlier, ask.base, ask.train}, {ask.selected, ask.judge, ask.train if ask.local else 0})
+            self.store.prune(
+                {earlier, ask.base, ask.train}, {ask.selected, ask.evaluate, ask.train if ask.local else 0}
+            )
             return answer
 
     def settle(self, word: Settle) -> None:
@@ -132,9 +134,9 @@ class Node:
         private = self._base(ask, block)
         size = max(1, self.settings.memory_mb * MIB // max(1, self.method.client_bytes(ask.world)))
         tally = Tally(share, self)
-        if ask.judge:
+        if ask.evaluate:
             tally.add_all(private, download, block, size)
-            self._keep_judged(ask.judge, f"state-{ask.base}.safetensors", ask.download, tally)
+            self._keep_evaluated(ask.evaluate, f"state-{ask.base}.safetensors", ask.download, tally)
         answer = tally.answer()
         if not ask.train:
             return answer
@@ -167,7 +169,7 @@ class Node:
                 tally.add(positions, self.method.score(update.private, local, part))
         self.store.write(f"state-{ask.train}.safetensors", private)
         if ask.local:
-            self._keep_judged(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
+            self._keep_evaluated(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
             answer = tally.answer()
         return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
 
@@ -180,9 +182,9 @@ class Node:
             and here.n_users <= world.n_users
         )
         require(fits, "the world is not this run's")
-        rounds = (ask.base, ask.selected, ask.judge, ask.train)
+        rounds = (ask.base, ask.selected, ask.evaluate, ask.train)
         require(max(rounds) <= last and (ask.base < ask.train or not ask.train), f"rounds {rounds} of {last}")
-        require(ask.whole or not (ask.judge or ask.local), "a download for some clients, where all are evaluated")
+        require(ask.whole or not (ask.evaluate or ask.local), "a download for some clients, where all are evaluated")
         order = ask.positions
         # compared, not subtracted: differences of absurd numbers wrap around
         rises = bool((order[1:] > order[:-1]).all())
@@ -200,8 +202,8 @@ class Node:
         self.store.write(name, private)
         return private
 
-    def _keep_judged(self, number: int, state: str, download: bytes, tally: Tally) -> None:
-        """The model of a judged round, for recommendations."""
+    def _keep_evaluated(self, number: int, state: str, download: bytes, tally: Tally) -> None:
+        """The model of a evaluated round, for recommendations."""
         self.store.link(state, f"judged-{number}.safetensors")
         self.store.write_bytes(f"judged-{number}.download", download)
         self.store.write(f"judged-{number}.users", tally.values["test"])
@@ -225,13 +227,13 @@ class Tally:
             users, scores = users[keep], scores[keep]
         if len(users):
             held = {"valid": self.share.valid.take(users), "test": self.share.test.take(users)}
-            for part, found in judge_parts(scores, held, self.metrics).items():
+            for part, found in evaluate_parts(scores, held, self.metrics).items():
                 for name, values in found.items():
                     into = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
                     into[users] = values
 
     def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
-        """Judge clients as they stand, with this download."""
+        """Evaluate clients as they stand, with this download."""
         row = (
             32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)
         )  # working memory of a client's scores

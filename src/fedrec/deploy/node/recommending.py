@@ -23,7 +23,7 @@ def recommend(folder: Path, user: str, k: int = 10, run: str | None = None) -> l
     number = int(node.store.read_json("selected.json")["round"])
     name = f"judged-{number}.safetensors"
     if not node.store.has(name):
-        raise BadInput(f"this node was away when round {number} was judged, so it has no model of it")
+        raise BadInput(f"this node was away when round {number} was evaluated, so it has no model of it")
     names, share = node.names, node.share
     if user not in names.users:
         hint = nearest(user, names.users)

@@ -1,4 +1,4 @@
-"""A node's data: its clients, what they learn from and what they are judged on. None of it leaves.
+"""A node's data: its clients, what they learn from and what they are evaluated on. None of it leaves.
 
 A node either has its own file, whose items are looked up in the run's public catalogue, or hosts a share of
 a named data set (``fedrec run --runtime flower`` on one machine). Splits and candidates are keyed by the
@@ -18,7 +18,7 @@ from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
-from fedrec.evaluation.judging import Held
+from fedrec.evaluation.evaluating import Held
 from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Share:
     block: Block
     valid: Held
     test: Held
-    wanted: NDArray[np.bool_]  # [users] whether a user is judged
+    wanted: NDArray[np.bool_]  # [users] whether a user is evaluated
     owned: Ragged
     """All items each user has, held-out ones included: never recommended."""
 
@@ -169,7 +169,7 @@ def into_catalogue(data: Interactions, catalogue: tuple[str, ...]) -> Interactio
 
 
 def _wanted(settings: RunSettings, user_keys: keyed.U64) -> NDArray[np.bool_]:
-    """``[users]`` the keyed sample of users that is judged, as the in-process run draws it."""
+    """``[users]`` the keyed sample of users that is evaluated, as the in-process run draws it."""
     wanted = np.ones(len(user_keys), bool)
     if settings.evaluate_users is not None and settings.evaluate_users < len(user_keys):
         draw = keyed.streams(keyed.stream(settings.seed, "evaluated users"), user_keys)

@@ -5,8 +5,8 @@
     names.json             ids of its users, for recommendations
     state-R.safetensors    private state after round R: the last round the server took, the one before, the newest
     answer.safetensors     the last answer: a repeated message is answered with it, not worked on twice
-    judged-R.safetensors   private state when round R was judged, and
-    judged-R.download.safetensors   the download it was judged with: together the model of round R
+    judged-R.safetensors   private state when round R was evaluated, and
+    judged-R.download.safetensors   the download it was evaluated with: together the model of round R
     judged-R.users         test metrics of every user at round R; stays here
     selected.json          which round the run selected
 
@@ -120,9 +120,9 @@ class NodeStore:
         """Rounds of which private state is here."""
         return [int(found[1]) for f in self.path.iterdir() if (found := re.fullmatch(r"state-(\d+)\..*", f.name))]
 
-    def prune(self, states: set[int], judged: set[int]) -> None:
-        """Remove states and judged models of other rounds."""
+    def prune(self, states: set[int], evaluated: set[int]) -> None:
+        """Remove states and evaluated models of other rounds."""
         for file in self.path.iterdir():
-            found = re.fullmatch(r"(state|judged)-(\d+)\..*", file.name)
-            if found and int(found[2]) not in (states if found[1] == "state" else judged):
+            found = re.fullmatch(r"(state|evaluated)-(\d+)\..*", file.name)
+            if found and int(found[2]) not in (states if found[1] == "state" else evaluated):
                 file.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """The server's side: a Runtime whose clients live on nodes.
 
-A round costs one exchange of messages. Where the protocol judges the next download, the evaluation of round
+A round costs one exchange of messages. Where the protocol evaluates the next download, the evaluation of round
 r and the training of round r + 1 need the same download, so they travel together: :meth:`evaluate` already
-brings back the uploads that the next :meth:`round` folds. What is judged, trained and folded is what the
-in-process runtime judges, trains and folds.
+brings back the uploads that the next :meth:`round` folds. What is evaluated, trained and folded is what the
+in-process runtime evaluates, trains and folds.
 
 The server holds no private state. It remembers for each node the last round it took (``taken``); every
 message names it, and the node starts from its own state of that round. So an answer that came too late, or
@@ -28,7 +28,7 @@ import numpy as np
 from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import World
-from fedrec.core.loop import Cost, Judged
+from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
@@ -110,11 +110,11 @@ class Exchanged:
     """The server's next state, where the nodes trained."""
     aggregate_seconds: float = 0.0
 
-    def judged(self) -> Judged:
+    def evaluated(self) -> Evaluated:
         valid, test = MetricSums(), MetricSums()
         for name in sorted(self.taken):
             valid, test = valid + self.taken[name].answer.valid, test + self.taken[name].answer.test
-        return Judged(valid, test)
+        return Evaluated(valid, test)
 
 
 class Federation:
@@ -149,11 +149,11 @@ class Federation:
     def client_keys(self) -> keyed.U64:
         return self.roster.client_keys
 
-    def round(self, number: int, chosen: Int64, answering: Int64, judge: bool) -> tuple[Cost, Judged | None]:
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """Fold the uploads of this round; they may have come with the last evaluation."""
         found, self._ahead = self._ahead, None
         if found is None or found[0] != number or not np.array_equal(found[1].answering, answering):
-            found = (number, self._exchange(answering, train=number, local=judge))
+            found = (number, self._exchange(answering, train=number, local=evaluate))
         done = found[1]
         download = self._download_bytes(chosen) / max(1, len(chosen))
         self.server = done.state
@@ -172,16 +172,16 @@ class Federation:
             aggregate_seconds=done.aggregate_seconds,
             missing=missing + done.missing,
         )
-        return cost, done.judged() if judge else None
+        return cost, done.evaluated() if evaluate else None
 
-    def evaluate(self, number: int) -> Judged:
-        """Judge round ``number`` on the nodes, and let them train the next round with the same download."""
+    def evaluate(self, number: int) -> Evaluated:
+        """Evaluate round ``number`` on the nodes, and let them train the next round with the same download."""
         following = self.upcoming(number + 1)
         if following is None:
-            return self._exchange(np.zeros(0, np.int64), judge=number).judged()
-        done = self._exchange(following, judge=number, train=number + 1)
+            return self._exchange(np.zeros(0, np.int64), evaluate=number).evaluated()
+        done = self._exchange(following, evaluate=number, train=number + 1)
         self._ahead = (number + 1, replace(done, seconds=0.0))  # the loop counts this exchange as evaluation
-        return done.judged()
+        return done.evaluated()
 
     def snapshot(self) -> Any:
         """The server's state and what it has taken; private state is on the nodes."""
@@ -198,15 +198,15 @@ class Federation:
             for part in found.parts if found else ():
                 yield Reply(part.clients, part.upload)
 
-    def _exchange(self, answering: Int64, judge: int = 0, train: int = 0, local: bool = False) -> Exchanged:
+    def _exchange(self, answering: Int64, evaluate: int = 0, train: int = 0, local: bool = False) -> Exchanged:
         """Ask every node that has something to do, until enough of them have answered well; fold what they sent."""
         began, folding = time.perf_counter(), 0.0
-        whole = bool(judge) or local
+        whole = bool(evaluate) or local
         asks: dict[str, Ask] = {}
         for place in self.roster.places:
             here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
             if whole or len(here):
-                asks[place.name] = self._ask(place, here, judge, train, local, whole)
+                asks[place.name] = self._ask(place, here, evaluate, train, local, whole)
         taken: dict[str, Taken] = {}
         faults: dict[str, str] = {}
         state: Any = None
@@ -223,7 +223,7 @@ class Federation:
             if self._enough(taken, asks):
                 break
             said = "; ".join(f"{name}: {reason}" for name, reason in sorted(faults.items()))
-            log.warning("round %s, attempt %d: too few nodes (%s)", train or judge, attempt, said)
+            log.warning("round %s, attempt %d: too few nodes (%s)", train or evaluate, attempt, said)
             if attempt == self.rules.attempts:
                 raise TooFewNodes(f"only {len(taken)} of {len(asks)} nodes answered (least={self.rules.least}): {said}")
             self._await([name for name in asks if name not in taken])
@@ -232,7 +232,7 @@ class Federation:
                 self.evaluated.setdefault(name, (one.answer.valid.count, one.answer.test.count))
         missing = tuple(f"{name}: {reason}" for name, reason in sorted(faults.items()))
         for line in missing:
-            log.warning("round %s: left out %s", train or judge, line)
+            log.warning("round %s: left out %s", train or evaluate, line)
         seconds = time.perf_counter() - began - folding
         return Exchanged(answering, {n: one.folded() for n, one in taken.items()}, missing, seconds, state, folding)
 
@@ -286,7 +286,7 @@ class Federation:
         while time.monotonic() < end and not set(names) <= self.exchange.online():
             time.sleep(min(1.0, self.rules.wait))
 
-    def _ask(self, place: Place, here: Int64, judge: int, train: int, local: bool, whole: bool) -> Ask:
+    def _ask(self, place: Place, here: Int64, evaluate: int, train: int, local: bool, whole: bool) -> Ask:
         clients = place.clients if whole else here
         download = self.method.download(self.server, clients)
         return Ask(
@@ -295,7 +295,7 @@ class Federation:
             first=place.first,
             base=self.taken[place.name],
             selected=self.selected(),
-            judge=judge,
+            evaluate=evaluate,
             train=train,
             local=local,
             whole=whole,
@@ -327,7 +327,7 @@ class Federation:
         return Taken(answer, tuple(parts))
 
     def _check_sums(self, place: Place, ask: Ask, answer: Answer) -> None:
-        asked = bool(ask.judge) or ask.local
+        asked = bool(ask.evaluate) or ask.local
         known = self.evaluated.get(place.name)
         for part, sums in enumerate((answer.valid, answer.test)):
             fault = sums.fault(self.metrics, int(place.users.sum()) if asked else 0)

@@ -30,12 +30,12 @@ def expected(task: Task, negatives: int, rounds: Sequence[int], k: int = 10) -> 
         raise BadInput(f"{task.protocol.name} ranks no sampled items; choose a protocol that does, e.g. paper-fedca")
     if (task.test.counts > 1).any():
         raise BadInput(f"{task.data.name} holds several test items of a user; this analysis is of one held-out item")
-    judged = task.test.counts == 1
-    pool = np.maximum(1, task.data.n_items - task.exclude.counts[judged])
+    evaluated = task.test.counts == 1
+    pool = np.maximum(1, task.data.n_items - task.exclude.counts[evaluated])
     return [
         Point(float(number), EXPECTED, f"HR@{k}/{sampled}", float(np.mean(hit(left, sampled, k))))
         for number in rounds
-        for left in [_left(task, pool, negatives * task.train.counts[judged] * number)]
+        for left in [_left(task, pool, negatives * task.train.counts[evaluated] * number)]
     ]
 
 

@@ -13,7 +13,7 @@ from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
-from fedrec.evaluation.judging import Held, judge
+from fedrec.evaluation.evaluating import Held, evaluate
 from fedrec.evaluation.task import sort_lists
 from fedrec.experiment.analyses.points import SHOWN, OnRound, Point, watch
 from fedrec.experiment.prepare import Prepared, prepare
@@ -48,7 +48,7 @@ def skew(
         mixed = _means(tables, nearest[:, :s], block.sizes)
         scores = np.einsum("cmd,cd->cm", mixed, done.private.users) if block.single else _by_user(mixed, done, block)
         for part, what in held.items():
-            for metric, values in judge(scores.astype(np.float32), what, prepared.task.protocol.metrics).items():
+            for metric, values in evaluate(scores.astype(np.float32), what, prepared.task.protocol.metrics).items():
                 if metric in SHOWN:
                     points.append(Point(float(s), part, metric, float(np.nanmean(values))))
     return points

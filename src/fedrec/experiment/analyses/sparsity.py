@@ -18,7 +18,7 @@ def sparsity(
 ) -> list[Point]:
     """Test metrics of each method trained on a share of every user's data (Figures 5 and 6, Table 3).
 
-    The judging is the whole task's: what was dropped from training is still no candidate.
+    The evaluating is the whole task's: what was dropped from training is still no candidate.
     """
     points: list[Point] = []
     for method in methods:

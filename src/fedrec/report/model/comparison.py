@@ -226,8 +226,8 @@ def _against_floor(
 ) -> dict[str, Verdict]:
     if not runs.get(FLOOR):
         return {}
-    judged = {name: own for name, own in runs.items() if own and (groups[name] != "control" or name == FLOOR)}
-    return versus(FLOOR, judged, metric)
+    evaluated = {name: own for name, own in runs.items() if own and (groups[name] != "control" or name == FLOOR)}
+    return versus(FLOOR, evaluated, metric)
 
 
 def _mark(
@@ -260,8 +260,8 @@ def _banner(protocol: Rules, local: Sequence[FinishedRun], chance: Mapping[str, 
     sums: MetricSums | dict[str, Any]
     if all((run.per_user or {}).get(metric) is not None for run in local):
         values = np.asarray([(run.per_user or {})[metric] for run in local])  # [seeds, users]
-        judged = (~np.isnan(values)).sum(axis=0)
-        sums = {metric: (np.nansum(values, axis=0) / np.where(judged > 0, judged, np.nan))}
+        evaluated = (~np.isnan(values)).sum(axis=0)
+        sums = {metric: (np.nansum(values, axis=0) / np.where(evaluated > 0, evaluated, np.nan))}
     else:  # only means left the nodes
         mean = summarise([run.test(metric) for run in local]).mean
         sums = MetricSums({metric: mean * data["users"]}, data["users"])

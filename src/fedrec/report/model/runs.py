@@ -44,17 +44,17 @@ class FinishedRun:
     @property
     def rising(self) -> bool:
         """Whether it was best in the last of the rounds that it was given, so that more might have helped."""
-        judged = sum(bool(entry.get("valid")) for entry in self.rounds)
-        return judged > 1 and self.result["selected_round"] == self.result["settings"]["rounds"]
+        evaluated = sum(bool(entry.get("valid")) for entry in self.rounds)
+        return evaluated > 1 and self.result["selected_round"] == self.result["settings"]["rounds"]
 
     def test(self, metric: str) -> float:
         """The test metric of the selected round; NaN where it was not computed."""
         return float(self.result["metrics"]["test"].get(metric, float("nan")))
 
     def curve(self, metric: str, part: str = "valid") -> tuple[list[int], list[float]]:
-        """The rounds that were judged and the metric at each of them."""
-        judged = [entry for entry in self.rounds if (entry.get(part) or {}).get(metric) is not None]
-        return [int(entry["round"]) for entry in judged], [float(entry[part][metric]) for entry in judged]
+        """The rounds that were evaluated and the metric at each of them."""
+        evaluated = [entry for entry in self.rounds if (entry.get(part) or {}).get(metric) is not None]
+        return [int(entry["round"]) for entry in evaluated], [float(entry[part][metric]) for entry in evaluated]
 
 
 def load_run(path: Path) -> FinishedRun:

@@ -106,9 +106,9 @@ def _panel(done: Reproduction, panel: Panel, every: list[Series]) -> list[Sectio
     found = [Section(f"table-{key}", label, join(parts))]
     if not ours:
         return found
-    judged = {table.protocol: (ours, find_protocol(table.protocol)), "strict": (strict, find_protocol("strict"))}
+    evaluated = {table.protocol: (ours, find_protocol(table.protocol)), "strict": (strict, find_protocol("strict"))}
     deeper = []
-    for name, (series, protocol) in judged.items():
+    for name, (series, protocol) in evaluated.items():
         metric, where = main_metric(protocol), f", {name}"
         floor = next((one for one in series if one.method == FLOOR), None)
         deeper.append(f"<h3>Under {escape(name)}</h3>")

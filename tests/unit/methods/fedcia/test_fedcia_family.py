@@ -82,7 +82,7 @@ def test_fedease_equals_centralised_ease_for_any_partition(demo, clients):
     data = demo if clients is None else partition(demo, clients)
     sim = simulator("fedease", data, lam=20.0, block_clients=3)
     run(sim, 1)
-    task = sim.judging.task
+    task = sim.evaluating.task
     central = Central(sim.people.world, task.train, task.exclude)
     ease = Ease(EaseSettings(lam=20.0))
     model, _ = ease.step(ease.start(central, Keys(0, 0)), central, Keys(0, 1))

@@ -1,4 +1,4 @@
-"""Judging: scores in, metrics of each user out."""
+"""Evaluation: scores in, metrics of each user out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CELLS = 1 << 22  # scores copied at once where a copy is needed
 
 @dataclass(frozen=True)
 class Held:
-    """What some users are judged on; all of it stays where the users' data is."""
+    """What some users are evaluated on; all of it stays where the users' data is."""
 
     targets: Ragged
     """Held-out items of each user; a user may have none."""
@@ -52,14 +52,14 @@ class Held:
         return Held(self.targets.take(users), self.masked.take(users), drawn, self.numbers)
 
 
-def judge(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
+def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
     """The metrics of each user, by name: ``[users]``, NaN for users without a target.
 
     ``scores`` is ``[users, n_items]``, higher is better, and is not modified. Equal scores count as the
     average over all their orders.
     """
     if len(scores) != len(held):
-        raise ValueError(f"scores of {len(scores)} users, but {len(held)} are judged")
+        raise ValueError(f"scores of {len(scores)} users, but {len(held)} are evaluated")
     _require_finite(scores)
     single = len(held) == 0 or int(held.targets.counts.max()) <= 1
     result: dict[str, Float64] = {}
@@ -76,14 +76,14 @@ def judge(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]
     return {name: result[name] for name in metrics.names}
 
 
-def judge_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSet) -> dict[str, dict[str, Float64]]:
-    """:func:`judge` for one or two parts (validation and test) of the same users, in one pass over the scores."""
+def evaluate_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSet) -> dict[str, dict[str, Float64]]:
+    """:func:`evaluate` for one or two parts (validation and test) of the same users, in one pass over the scores."""
     single = all(len(held) == 0 or int(held.targets.counts.max()) <= 1 for held in parts.values())
     plain = (
         scores.dtype == np.float32 and scores.flags.c_contiguous and all(len(h) == len(scores) for h in parts.values())
     )
     if not (single and plain and 1 <= len(parts) <= 2 and len(scores) and COMPILED):
-        return {part: judge(scores, held, metrics) for part, held in parts.items()}
+        return {part: evaluate(scores, held, metrics) for part, held in parts.items()}
     return dict(zip(parts, _in_one_pass(scores, list(parts.values()), metrics), strict=True))
 
 

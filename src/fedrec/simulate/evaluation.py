@@ -1,4 +1,4 @@
-"""Judging in process: scores come block by block, values per user come out."""
+"""Evaluation in process: scores come block by block, values per user come out."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import time
 import numpy as np
 
 from fedrec import keyed
-from fedrec.core.loop import Judged, PerUser
+from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
 from fedrec.core.population import Population
 from fedrec.data.ragged import Int64, segments
-from fedrec.evaluation.judging import judge_parts
+from fedrec.evaluation.evaluating import evaluate_parts
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import Task
 
 MIB = 1 << 20
 
 
-class Judging:
+class Evaluation:
     """Collects per-user metric values of one evaluation; a sample of users where asked for."""
 
     def __init__(
@@ -49,15 +49,15 @@ class Judging:
             users, scores = users[keep], scores[keep]
         if len(users):
             held = {part: self.held[part].take(users) for part in self.values}
-            for part, found in judge_parts(scores, held, self.task.protocol.metrics).items():
+            for part, found in evaluate_parts(scores, held, self.task.protocol.metrics).items():
                 for name, values in found.items():
                     into = self.values[part].setdefault(name, np.full(len(self.people.users), np.nan))
                     into[users] = values
         self.seconds += time.perf_counter() - began
 
-    def result(self) -> Judged:
+    def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
         back = np.empty_like(self.people.users)
         back[self.people.users] = np.arange(len(back))
         sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
-        return Judged(sums["valid"], sums["test"], {name: v[back] for name, v in self.values["test"].items()})
+        return Evaluated(sums["valid"], sums["test"], {name: v[back] for name, v in self.values["test"].items()})
