@@ -20,7 +20,7 @@ from fedrec.core.method import Keys
 from fedrec.core.reference import Central, Reference
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64, Ragged
-from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.adam import descend
 
 if TYPE_CHECKING:
     import torch
@@ -120,11 +120,8 @@ class CentralVae(Reference[VaeState]):
             with torch.no_grad():
                 for name, gradient in zip(moving, gradients, strict=True):
                     steps[name] += 1
-                    mean[name].mul_(BETA_1).add_(gradient, alpha=1 - BETA_1)
-                    square[name].mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
-                    root = (square[name] / (1 - BETA_2 ** steps[name])).sqrt_().add_(EPS)
-                    size = self.settings.lr / (1 - BETA_1 ** steps[name])
-                    nets[name] = nets[name].detach().addcdiv_(mean[name], root, value=-size)
+                    nets[name] = nets[name].detach()
+                    descend(nets[name], mean[name], square[name], gradient, self.settings.lr, steps[name])
 
         def home(tensors: dict[str, torch.Tensor]) -> dict[str, Array]:
             return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}

@@ -22,7 +22,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.fold import Float64
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Card, Keys, Reply
-from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.adam import descended
 from fedrec.methods.vae.gradients import add_dense, add_factored
 from fedrec.methods.vae.messages import DenseUpload, Nets, Span, TwinNets, VaeServer
 from fedrec.methods.vae.method import VaeMethod
@@ -93,10 +93,8 @@ def adam_step(server: VaeServer, gradient: dict[str, Array], rate: float) -> Vae
     step = server.step + 1
     nets, means, squares = {}, {}, {}
     for name, g in gradient.items():
-        mean = means[name] = np.float32(BETA_1) * server.mean[name] + np.float32(1 - BETA_1) * g
-        square = squares[name] = np.float32(BETA_2) * server.square[name] + np.float32(1 - BETA_2) * g * g
-        root = np.sqrt(square / np.float32(1 - BETA_2**step)) + np.float32(EPS)
-        nets[name] = server.nets[name] - np.float32(rate / (1 - BETA_1**step)) * mean / root
+        before = server.nets[name], server.mean[name], server.square[name]
+        nets[name], means[name], squares[name] = descended(*before, g, rate, step)
     return VaeServer(nets, means, squares, server.alpha, step)
 
 

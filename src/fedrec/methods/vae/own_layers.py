@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.adam import descend
 from fedrec.learn.samples import has_numba
 
 
@@ -81,11 +81,7 @@ class OwnLayers:
             return back
         if self.total is not None:
             gradient = self.total.add_(gradient)
-        step = epoch + 1
-        self.mean.mul_(BETA_1).add_(gradient, alpha=1 - BETA_1)
-        self.square.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
-        root = (self.square / (1 - BETA_2**step)).sqrt_().add_(EPS)
-        self.weights.addcdiv_(self.mean, root, value=-self.rate / (1 - BETA_1**step))
+        descend(self.weights, self.mean, self.square, gradient, self.rate, epoch + 1)
         return back
 
 
