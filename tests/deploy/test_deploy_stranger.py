@@ -108,7 +108,7 @@ def test_every_path_of_every_interface_is_refused(stranger: Stranger) -> None:
     for kind, paths in found.items():
         for path in paths:
             assert stranger.asks(path) == 404, path
-            assert stranger.asks(path, "POST") == (401 if path in CALLS else 404), f"{kind} {path}"
+            assert stranger.asks(path, "POST") == (403 if path in CALLS else 404), f"{kind} {path}"
             assert stranger.asks(path + "/", "POST") == 404
             assert stranger.asks("/v1/fleet/../" + path.removeprefix("/v1/"), "POST") == 404
     assert stranger.asks("/v1/fleet/register-node", "POST") == 404
@@ -137,8 +137,8 @@ def test_a_strangers_key_is_refused_before_the_body_is_read(stranger: Stranger, 
         "not base64": {"flwr-public-key": "?", "flwr-signature": "?", "flwr-timestamp": "?"},
     }
     for what, given in asked.items():
-        assert stranger.asks(path, "POST", b"\xff" * 100, given) == 401, what
-    assert stranger.asks(path, "POST", b"\xff" * 100, headers(keys / "hospital-a", admitted)) != 401
+        assert stranger.asks(path, "POST", b"\xff" * 100, given) == 403, what
+    assert stranger.asks(path, "POST", b"\xff" * 100, headers(keys / "hospital-a", admitted)) != 403
     assert stranger.asks(path, "POST", b"", {**asked["own key"], "Content-Length": "99999999999"}) in (400, 413)
 
 

@@ -106,8 +106,8 @@ def node(
             before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
             status = crew.start("supernode", command).wait()
             said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
-            # a wrong certificate stays wrong; 401 is the door's word, 305 Flower's
-            refused = "handshake" not in said and (f"Exit Code: {REFUSED}" in said or "401 Unauthorized" in said)
+            # a wrong certificate stays wrong; 403 is the door's word, 305 Flower's
+            refused = "handshake" not in said and (f"Exit Code: {REFUSED}" in said or "403 Forbidden" in said)
             if not refused:
                 raise StartFailed(f"the node stopped with status {status}:\n{crew.tail('supernode')}")
             if time.monotonic() > end:
