@@ -108,7 +108,7 @@ def test_every_path_of_every_interface_is_refused(stranger: Stranger) -> None:
     for kind, paths in found.items():
         for path in paths:
             assert stranger.asks(path) == 404, path
-            assert stranger.asks(path, "POST") == (403 if path in CALLS else 404), f"{kind} {path}"
+            assert stranger.asks(path, "POST") == (401 if path in CALLS else 404), f"{kind} {path}"
             assert stranger.asks(path + "/", "POST") == 404
             assert stranger.asks("/v1/fleet/../" + path.removeprefix("/v1/"), "POST") == 404
     assert stranger.asks("/v1/fleet/register-node", "POST") == 404
@@ -137,8 +137,8 @@ def test_a_strangers_key_is_refused_before_the_body_is_read(stranger: Stranger, 
         "not base64": {"flwr-public-key": "?", "flwr-signature": "?", "flwr-timestamp": "?"},
     }
     for what, given in asked.items():
-        assert stranger.asks(path, "POST", b"\xff" * 100, given) == 403, what
-    assert stranger.asks(path, "POST", b"\xff" * 100, headers(keys / "hospital-a", admitted)) != 403
+        assert stranger.asks(path, "POST", b"\xff" * 100, given) == 401, what
+    assert stranger.asks(path, "POST", b"\xff" * 100, headers(keys / "hospital-a", admitted)) != 401
     assert stranger.asks(path, "POST", b"", {**asked["own key"], "Content-Length": "99999999999"}) in (400, 413)
 
 
@@ -159,7 +159,20 @@ def test_a_run_with_another_application_is_executed_nowhere(federation: Federati
 
 
 def test_a_name_belongs_to_its_key_and_a_revoked_node_is_out_from_the_next_round_on(federation: Federation) -> None:
-    options = ["--items", "items.txt", "--nodes", "2", "--set", "dim=4", "--set", "epochs=1", "--least", "0.4"]
+    options = [
+        "--items",
+        "items.txt",
+        "--nodes",
+        "2",
+        "--set",
+        "dim=4",
+        "--set",
+        "epochs=1",
+        "--least",
+        "0.4",
+        "--deadline",
+        "20",
+    ]
     command = [*FEDREC, "deploy", "run", "fedavg", *options, "--rounds", "8", "--out", "run"]
     with open(federation.folder / "run.out", "wb") as output:
         run = subprocess.Popen(command, cwd=federation.folder, stdout=output, stderr=subprocess.STDOUT)

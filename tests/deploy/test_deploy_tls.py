@@ -18,6 +18,7 @@ from live import carry_out, new_run, start_cluster
 from fedrec.core import wire
 from fedrec.deploy.credentials import make_node, make_server
 from fedrec.deploy.flower.commands import NODE, Cluster, Link, node_command
+from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import free_ports, listening, marked
@@ -161,8 +162,10 @@ def stays_out(cluster: Cluster, name: str, link: Link, key: Path | None, folder:
 
 def test_an_unregistered_node_is_refused(cluster: Cluster, folder: Path) -> None:
     make_node(folder / "others", "stranger")
-    log = stays_out(cluster, "stranger", cluster.link, folder / "others" / "stranger", folder)
-    assert "305" in log or "not registered" in log.lower() or "unauth" in log.lower(), log
+    stays_out(cluster, "stranger", cluster.link, folder / "others" / "stranger", folder)
+    assert '"POST /v1/fleet/activate-node HTTP/1.1" 401' in cluster.crew.log("superlink").read_text()
+    assert turned_away(cluster.link.address, folder / "keys" / "ca.crt", folder / "others" / "stranger")
+    assert not turned_away(cluster.link.address, folder / "keys" / "ca.crt", folder / "keys" / "node0")
 
 
 def test_a_node_refuses_a_server_with_another_certificate(cluster: Cluster, folder: Path) -> None:

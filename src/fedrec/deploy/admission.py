@@ -147,6 +147,14 @@ def sign(private_key: Path, claim: bytes) -> bytes:
     return key.sign(claim, ec.ECDSA(hashes.SHA256()))
 
 
+def public_key_of(private_key: Path) -> bytes:
+    """The public half (PEM) of a node's private key."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
+
+    key = load_ssh_private_key(private_key.read_bytes(), None)
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
 def verified(public_key: bytes, claim: bytes, signature: bytes) -> bool:
     """Whether the holder of the public key (PEM) has signed the claim."""
     from cryptography.exceptions import InvalidSignature

@@ -20,6 +20,7 @@ from fedrec.deploy.flower.commands import (
     run_command,
     superlink_command,
 )
+from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.processes import Crew, StartFailed, free_ports
 from fedrec.deploy.server.catalogue import read_catalogue
@@ -106,8 +107,10 @@ def node(
             before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
             status = crew.start("supernode", command).wait()
             said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
-            # a wrong certificate stays wrong; 403 is the door's word, 305 Flower's
-            refused = "handshake" not in said and (f"Exit Code: {REFUSED}" in said or "403 Forbidden" in said)
+            # Flower says 305, or nothing where the door turns the node away; a wrong certificate stays wrong
+            refused = "handshake" not in said and (
+                f"Exit Code: {REFUSED}" in said or turned_away(server_address, ca.resolve(), key.resolve())
+            )
             if not refused:
                 raise StartFailed(f"the node stopped with status {status}:\n{crew.tail('supernode')}")
             if time.monotonic() > end:

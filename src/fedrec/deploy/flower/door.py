@@ -73,7 +73,7 @@ class Door:
         length = given.get(b"content-length", [b"0"])
         if len(length) != 1 or not length[0].isdigit() or int(length[0][:20]) > LARGEST_BODY:
             return 413
-        return 0 if self._proves_a_key(given) else 403  # at 401 Flower's node stops without a word
+        return 0 if self._proves_a_key(given) else 401
 
     def _proves_a_key(self, given: dict[bytes, list[bytes]]) -> bool:
         """Whether the caller has signed the time of now with an admitted key."""
