@@ -54,7 +54,7 @@ def parts(clients: int, blocks: int = 2, length: int = 3) -> tuple[SasRec, np.nd
     return backbone, table, backbone.start(keys_of(range(clients)), DIM)
 
 
-def test_sequences_are_the_latest_items_in_time_order(block):
+def test_sequences_are_the_latest_items_in_time_order(block) -> None:
     cut = sequences(block, 3, block.user_keys)
     np.testing.assert_array_equal(cut.latest[0], [1, 4, 15])
     np.testing.assert_array_equal(cut.inputs[0], [3, 1, 4])
@@ -70,7 +70,7 @@ def test_sequences_are_the_latest_items_in_time_order(block):
         assert ((cut.negatives[user] >= 0) == (cut.targets[user] >= 0)).all()
 
 
-def test_a_state_depends_on_what_came_before_only():
+def test_a_state_depends_on_what_came_before_only() -> None:
     backbone, _, networks = parts(1)
     own = {name: torch.from_numpy(values) for name, values in networks.items()}
     items = torch.randn(1, 1, 3, DIM, generator=torch.Generator().manual_seed(0))
@@ -83,7 +83,7 @@ def test_a_state_depends_on_what_came_before_only():
     assert not torch.allclose(before[..., 2, :], after[..., 2, :])
 
 
-def test_padding_changes_nothing():
+def test_padding_changes_nothing() -> None:
     backbone, _, networks = parts(1)
     own = {name: torch.from_numpy(values) for name, values in networks.items()}
     items = torch.randn(1, 1, 3, DIM, generator=torch.Generator().manual_seed(0))
@@ -95,7 +95,7 @@ def test_padding_changes_nothing():
     )
 
 
-def test_one_block_by_hand():
+def test_one_block_by_hand() -> None:
     """Two items and one block, written out in numpy."""
     backbone, table, networks = parts(1, blocks=1, length=2)
     net = {name: values[0].astype(float) for name, values in networks.items()}
@@ -120,7 +120,7 @@ def test_one_block_by_hand():
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("batch", [1, 64])
-def test_a_block_gives_what_its_clients_give(block, optimizer, batch):
+def test_a_block_gives_what_its_clients_give(block, optimizer: str, batch: int) -> None:
     backbone, table, networks = parts(block.n_clients)
     settings = TrainingSettings(epochs=3, lr=0.05, optimizer=optimizer, batch_size=batch, weight_decay=0.01)
     draws, keys = block.user_keys + np.uint64(1), block.client_keys
@@ -144,7 +144,7 @@ def test_a_block_gives_what_its_clients_give(block, optimizer, batch):
             np.testing.assert_allclose(together.networks[name][client], alone.networks[name][0], atol=2e-5)
 
 
-def test_the_users_that_come_back_are_those_of_the_trained_model(block):
+def test_the_users_that_come_back_are_those_of_the_trained_model(block) -> None:
     backbone, table, networks = parts(block.n_clients)
     trained = train_sequences(
         block, table, TrainingSettings(epochs=2), block.user_keys, block.client_keys, backbone, networks
@@ -154,7 +154,7 @@ def test_the_users_that_come_back_are_those_of_the_trained_model(block):
     np.testing.assert_allclose(trained.users, represented(block, tables, backbone, moved), atol=1e-5)
 
 
-def test_shared_and_stacked_networks_train_alike(block):
+def test_shared_and_stacked_networks_train_alike(block) -> None:
     backbone, table, networks = parts(1)
     settings = TrainingSettings(epochs=2)
     once = {name: values[0] for name, values in networks.items()}
@@ -174,7 +174,7 @@ def circle(users: int = 60) -> Central:
     return Central(World("circle", ITEMS, users, users), block.train, block.exclude)
 
 
-def test_the_centralised_reference_learns_the_order():
+def test_the_centralised_reference_learns_the_order() -> None:
     data = circle()
     model = CentralSasRec(CentralSasRecSettings(dim=16, length=6, blocks=1, lr=0.02, epochs=10))
     state = model.start(data, Keys(0, 0))
@@ -188,7 +188,7 @@ def test_the_centralised_reference_learns_the_order():
     assert loss < 0.5
 
 
-def test_neumf_scores_as_it_trains():
+def test_neumf_scores_as_it_trains() -> None:
     backbone = NeuMf((8, 4))
     networks = {name: values[0] for name, values in backbone.start(keys_of([3]), 6).items()}
     networks["h"] = np.array([0.5, -1.0, 2.0], np.float32)
@@ -204,7 +204,7 @@ def test_neumf_scores_as_it_trains():
     )
 
 
-def test_neumf_learns_two_tastes():
+def test_neumf_learns_two_tastes() -> None:
     lists = [list(np.random.default_rng(u).choice(10, 6, replace=False) + 10 * (u % 2)) for u in range(40)]
     block = block_of([[int(i) for i in own] for own in lists], (40,))
     data = Central(World("tastes", ITEMS, 40, 40), block.train, replace(block).exclude)
@@ -218,7 +218,7 @@ def test_neumf_learns_two_tastes():
     assert (own > other).mean() > 0.95
 
 
-def test_fedca_reads_users_with_the_blended_table(block):
+def test_fedca_reads_users_with_the_blended_table(block) -> None:
     """After aggregation the item table has moved: a user's state must be read anew, not kept from training."""
     method = FedCa(FedCaSettings(backbone="sasrec", dim=DIM, epochs=1, rho=0.5))
     world, start = World("sequences", ITEMS, block.n_users, block.n_clients), Keys(0, 0)

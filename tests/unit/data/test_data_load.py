@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_files import Write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ def size(data: Interactions) -> Size:
     return Size(data.n_users, data.n_items, len(data))
 
 
-def test_registry_name_filter_and_notes(write, tmp_path: Path) -> None:
+def test_registry_name_filter_and_notes(write: Write, tmp_path: Path) -> None:
     write("filmtrust/ratings.txt", RATINGS)
     data = load("filmtrust", tmp_path, min_interactions=2)
     assert data.name == "filmtrust"
@@ -35,7 +36,7 @@ def test_registry_name_filter_and_notes(write, tmp_path: Path) -> None:
     )
 
 
-def test_filter_defaults_come_from_paper_then_registry(write, tmp_path: Path) -> None:
+def test_filter_defaults_come_from_paper_then_registry(write: Write, tmp_path: Path) -> None:
     lines = [f"{user} {item} 1" for user, count in ((1, 12), (2, 7), (3, 2)) for item in range(count)]
     write("filmtrust/ratings.txt", "\n".join(lines))
     assert load("filmtrust", tmp_path).user_ids.tolist() == ["1"]
@@ -72,7 +73,7 @@ def test_all_twelve_are_registered() -> None:
         find("ml-100")
 
 
-def test_nobody_left_after_the_filter(write, tmp_path: Path) -> None:
+def test_nobody_left_after_the_filter(write: Write, tmp_path: Path) -> None:
     write("filmtrust/ratings.txt", RATINGS)
     with pytest.raises(BadInput, match=r"none of 3 users has 10 interactions \(the most is 2\)"):
         load("filmtrust", tmp_path)
@@ -97,7 +98,9 @@ def test_unknown_names(tmp_path: Path) -> None:
         load("/nowhere/at/all", tmp_path)
 
 
-def test_paths_and_folders_below_the_data_directory(write, tmp_path: Path, monkeypatch) -> None:
+def test_paths_and_folders_below_the_data_directory(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write("mine/my.csv", "user,item\na,x\nb,x\n")
     assert load(str(path)).name == "my"
     assert load("mine", tmp_path).name == "mine"
@@ -105,7 +108,7 @@ def test_paths_and_folders_below_the_data_directory(write, tmp_path: Path, monke
     assert size(load("my.csv", Path("/nowhere"))) == Size(2, 1, 2)
 
 
-def test_publishers_files_win_over_a_ready_split(write, tmp_path: Path) -> None:
+def test_publishers_files_win_over_a_ready_split(write: Write, tmp_path: Path) -> None:
     write("ml-1m/train.tsv", "user\titem\n1\t5\n")
     write("ml-1m/test.tsv", "user\titem\n1\t6\n")
     write("ml-1m/movies.dat", "5::Five::x\n6::Six::x\n")
@@ -116,7 +119,7 @@ def test_publishers_files_win_over_a_ready_split(write, tmp_path: Path) -> None:
     assert data.titles.tolist() == ["Five"]
 
 
-def test_times_win_over_a_ready_split(write, tmp_path: Path) -> None:
+def test_times_win_over_a_ready_split(write: Write, tmp_path: Path) -> None:
     write("ml-1m/train.tsv", "user\titem\n1\t5\n")
     write("ml-1m/test.tsv", "user\titem\n1\t6\n")
     assert load("ml-1m", tmp_path).times is None
@@ -126,21 +129,21 @@ def test_times_win_over_a_ready_split(write, tmp_path: Path) -> None:
     assert data.times.tolist() == [7]
 
 
-def test_data_directory_from_environment_then_cache(monkeypatch, tmp_path: Path) -> None:
+def test_data_directory_from_environment_then_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FEDREC_DATA", str(tmp_path))
     assert default_data_dir() == tmp_path
     monkeypatch.delenv("FEDREC_DATA")
     assert default_data_dir().name == "fedrec"
 
 
-def test_client_groups_replace_the_datas_own(write) -> None:
+def test_client_groups_replace_the_datas_own(write: Write) -> None:
     path = write("a.csv", "user,item,client\na,x,n\nb,x,s\nc,x,s\nd,x,s\n")
     assert load(str(path)).client_ids.tolist() == ["n", "s"]
     grouped = load(str(path), client_groups=2)
     assert np.bincount(grouped.client_of_user).tolist() == [2, 2]
 
 
-def test_filter_keeps_ids_titles_clients_and_parts_together(write, tmp_path: Path) -> None:
+def test_filter_keeps_ids_titles_clients_and_parts_together(write: Write, tmp_path: Path) -> None:
     write("train.csv", "client,user,item\nn,a,1\nn,a,3\ns,b,2\nt,c,3\n")
     write("test.csv", "client,user,item\nn,a,4\nt,c,1\n")
     write("movies.dat", "".join(f"{item}::T{item}::x\n" for item in range(1, 5)))

@@ -45,7 +45,17 @@ def random_block(seed: int, holdings: list[list[int]], n_items: int) -> Block:
 
 
 def train_plainly(
-    block, samples, users, table, plan, keys, backbone, networks=None, proximal=0.0, lr_users=None, lr_items=None
+    block,
+    samples,
+    users,
+    table,
+    plan,
+    keys,
+    backbone,
+    networks=None,
+    proximal: float = 0.0,
+    lr_users=None,
+    lr_items=None,
 ):
     """``(users, tables [clients, m, d], networks, loss)`` after training, in double precision."""
     kind = torch.float64

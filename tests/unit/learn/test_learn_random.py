@@ -35,14 +35,14 @@ def _kernel_below(values, n):
     return np.array([random_kernel.below(value, n) for value in values])
 
 
-def test_words_agree():
+def test_words_agree() -> None:
     want = keyed.words(KEYS, 7, 3)
     np.testing.assert_array_equal(_kernel_words(KEYS, 7, 3), want)
     found = random_torch.word(random_torch.from_words(KEYS)[:, None], torch.arange(3, 10)[None])
     np.testing.assert_array_equal(found.numpy().view(np.uint64), want)
 
 
-def test_mix_agrees_on_extremes():
+def test_mix_agrees_on_extremes() -> None:
     values = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
     want = keyed.mix(values)
     assert [int(w) for w in want] == [keyed.mix_int(int(v)) for v in values]
@@ -50,7 +50,7 @@ def test_mix_agrees_on_extremes():
     np.testing.assert_array_equal(random_torch.mix(random_torch.from_words(values)).numpy().view(np.uint64), want)
 
 
-def test_below_agrees_and_stays_below():
+def test_below_agrees_and_stays_below() -> None:
     words = keyed.words(KEYS, 1)[:, 0]
     words[:2] = [0, 2**64 - 1]
     for n in (1, 3, 1682, 2**31 - 1):
@@ -63,7 +63,7 @@ def test_below_agrees_and_stays_below():
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(counts=st.lists(st.integers(1, 700), min_size=1, max_size=5), epochs=st.integers(1, 3))
-def test_orders_are_permutations_and_agree(counts, epochs):
+def test_orders_are_permutations_and_agree(counts: list[int], epochs: int) -> None:
     keys = KEYS[: len(counts)]
     flat = random_torch.orders(np.array(counts), random_torch.from_words(keys), epochs).numpy()
     at = 0
@@ -80,7 +80,7 @@ def test_orders_are_permutations_and_agree(counts, epochs):
     assert at == len(flat)
 
 
-def test_orders_look_random():
+def test_orders_look_random() -> None:
     """Every sample is about equally often in the first quarter, and neighbours do not stay neighbours."""
     n, trials = 200, 2000
     early, together = np.zeros(n), 0
@@ -94,7 +94,7 @@ def test_orders_look_random():
     assert together / trials < 4
 
 
-def test_epochs_and_clients_differ():
+def test_epochs_and_clients_differ() -> None:
     first = shuffle.order(64, shuffle.epoch_key(int(KEYS[0]), 0))
     assert not np.array_equal(first, shuffle.order(64, shuffle.epoch_key(int(KEYS[0]), 1)))
     assert not np.array_equal(first, shuffle.order(64, shuffle.epoch_key(int(KEYS[1]), 0)))

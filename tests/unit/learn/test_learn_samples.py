@@ -29,7 +29,9 @@ def items_of(samples, rows, client_of_user):
     objective=st.sampled_from(["bce", "bpr"]),
     seed=st.integers(0, 100),
 )
-def test_engines_agree_and_samples_are_right(holdings, negatives, objective, seed):
+def test_engines_agree_and_samples_are_right(
+    holdings: list[list[int]], negatives: int, objective: str, seed: int
+) -> None:
     block = random_block(seed, holdings, n_items=70)
     keys = keyed.streams(seed, block.client_keys)
     samples = draw(block, negatives, keys, "kernel", objective, threads=2)
@@ -66,7 +68,7 @@ def test_engines_agree_and_samples_are_right(holdings, negatives, objective, see
         np.testing.assert_array_equal(ids, np.unique(np.concatenate(used)))
 
 
-def test_negatives_are_uniform_over_the_free_items():
+def test_negatives_are_uniform_over_the_free_items() -> None:
     block = random_block(0, [[10]], 30)
     counts = np.zeros(30)
     for trial in range(300):
@@ -79,14 +81,14 @@ def test_negatives_are_uniform_over_the_free_items():
     assert ((free - expected) ** 2 / expected).sum() < 43.8
 
 
-def test_negatives_stay_outside_exclude_and_may_be_wider_than_train():
+def test_negatives_stay_outside_exclude_and_may_be_wider_than_train() -> None:
     block = random_block(1, [[5], [5]], 12)
     exclude = Ragged(np.array([0, 11, 22]), np.tile(np.arange(11, dtype=np.int32), 2))
     samples = draw(replace(block, exclude=exclude), 3, block.client_keys)
     assert set(items_of(samples, samples.row, block.client_of_user)[samples.label == 0]) == {11}
 
 
-def test_more_than_a_word_of_items():
+def test_more_than_a_word_of_items() -> None:
     """The bit sets have two levels; ids beyond 4096 use the second."""
     block = random_block(2, [[40], [3]], 20_000)
     samples, plain = draw(block, 4, block.client_keys), draw_numpy(block, 4, block.client_keys, False)
@@ -94,13 +96,13 @@ def test_more_than_a_word_of_items():
     np.testing.assert_array_equal(samples.row, plain.row)
 
 
-def test_unsorted_exclude_is_bad_input():
+def test_unsorted_exclude_is_bad_input() -> None:
     block = random_block(3, [[3], [4]], 12)
     with pytest.raises(BadInput, match="ascend"):
         draw(replace(block, exclude=Ragged(block.train.start, block.train.values[::-1].copy())), 2, block.client_keys)
 
 
-def test_unknown_objective_is_bad_input():
+def test_unknown_objective_is_bad_input() -> None:
     block = random_block(3, [[3]], 12)
     with pytest.raises(BadInput, match="bce or bpr"):
         draw(block, 2, block.client_keys, objective="hinge")

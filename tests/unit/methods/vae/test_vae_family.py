@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def a_method(kind=FedDae, **more):
     return kind(build(kind.Settings, {**SMALL, **more}, kind.name))
 
 
-def started(method, block, seed=1):
+def started(method, block, seed: int = 1):
     world, keys = world_of(block), Keys(seed, 0)
     return method.start_server(world, keys), method.start_clients(world, block, keys)
 
@@ -72,7 +73,7 @@ def started(method, block, seed=1):
 # --- the maths -------------------------------------------------------------------------------------------------
 
 
-def test_lemma_1_adds_means_and_squares_weights_of_variances():
+def test_lemma_1_adds_means_and_squares_weights_of_variances() -> None:
     first = torch.tensor([[1.0, -2.0, np.log(4.0), np.log(0.25)]], dtype=torch.float64)
     second = torch.tensor([[3.0, 5.0, np.log(1.0), np.log(9.0)]], dtype=torch.float64)
     mean, variance = combined(first, second, torch.tensor([[0.25, 0.75]], dtype=torch.float64))
@@ -80,7 +81,7 @@ def test_lemma_1_adds_means_and_squares_weights_of_variances():
     np.testing.assert_allclose(variance, [[4 / 16 + 9 / 16, 0.25 / 16 + 9 * 9 / 16]])
 
 
-def test_lemma_1_holds_for_samples():
+def test_lemma_1_holds_for_samples() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(1.5, 0.5, 200_000), rng.normal(-1.0, 2.0, 200_000)
     made = 0.3 * x + 0.7 * y
@@ -91,7 +92,7 @@ def test_lemma_1_holds_for_samples():
     assert made.var() == pytest.approx(variance.item(), rel=0.02)
 
 
-def test_the_kl_term_has_its_closed_form():
+def test_the_kl_term_has_its_closed_form() -> None:
     mean, variance = torch.randn(6, 4, dtype=torch.float64), torch.rand(6, 4, dtype=torch.float64) + 0.1
     expected = torch.distributions.kl_divergence(
         torch.distributions.Normal(mean, variance.sqrt()),
@@ -129,7 +130,7 @@ def loss_of(nets, parts, block, values, noise, plan, user):
 
 
 @pytest.mark.parametrize("gate", ["linear", "mlp", "fixed"])
-def test_local_training_equals_autograd_with_full_copies(gate):
+def test_local_training_equals_autograd_with_full_copies(gate: str) -> None:
     """ClientUpdate by torch's autograd and optimisers, user by user, gives the same everything."""
     block, nets, parts, bags, values, noise = a_chunk(gate)
     before = copy.deepcopy(parts)
@@ -168,7 +169,7 @@ def test_local_training_equals_autograd_with_full_copies(gate):
             np.testing.assert_allclose(got, expected, rtol=2e-3, atol=2e-4, err_msg=name)
 
 
-def test_gradients_agree_with_finite_differences():
+def test_gradients_agree_with_finite_differences() -> None:
     """The written-out gradient of one epoch against differences of the loss, in double precision."""
     block, nets, parts, _, values, noise = a_chunk("linear")
     user, step = 1, 1e-5
@@ -197,7 +198,7 @@ def test_gradients_agree_with_finite_differences():
 
 
 @pytest.mark.parametrize("dual", [True, False])
-def test_factors_of_rank_e_equal_full_copies(dual):
+def test_factors_of_rank_e_equal_full_copies(dual: bool) -> None:
     _, nets, parts, bags, values, noise = a_chunk("linear")
     first, second = (copy.deepcopy(parts), copy.deepcopy(parts)) if dual else (None, None)
     plan = LocalPlan(EPOCHS, 0.1, "descent", 0.5, "linear", 0.5, 0.1)
@@ -214,7 +215,7 @@ def test_factors_of_rank_e_equal_full_copies(dual):
 
 
 @pytest.mark.parametrize(("adam", "accumulate"), [(True, False), (True, True), (False, False)])
-def test_the_kernel_equals_plain_torch(adam, accumulate):
+def test_the_kernel_equals_plain_torch(adam: bool, accumulate: bool) -> None:
     rng = np.random.default_rng(3)
     start = np.array([0, 4, 4, 11], np.int64)
     weights = torch.from_numpy(rng.normal(size=(11, 6)).astype(np.float32))
@@ -230,7 +231,7 @@ def test_the_kernel_equals_plain_torch(adam, accumulate):
 
 
 @pytest.mark.parametrize("cleared", [True, False])
-def test_an_own_layer_steps_as_torchs_adam(cleared):
+def test_an_own_layer_steps_as_torchs_adam(cleared: bool) -> None:
     weights = torch.randn(2 * 3, 4)
     own = OwnLayers(equal_parts(2, 3), weights.clone(), 6, 0.01, accumulate=not cleared)
     theirs = weights.clone().requires_grad_()
@@ -245,7 +246,7 @@ def test_an_own_layer_steps_as_torchs_adam(cleared):
     torch.testing.assert_close(own.weights, theirs.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_dropout_is_keyed_by_user_epoch_and_item():
+def test_dropout_is_keyed_by_user_epoch_and_item() -> None:
     block = a_block(40)
     whole = dropped(block, Keys(1, 2), EPOCHS, 0.5)
     part = block.take(np.array([7, 3]))
@@ -261,7 +262,7 @@ def test_dropout_is_keyed_by_user_epoch_and_item():
 # --- rounds ----------------------------------------------------------------------------------------------------
 
 
-def one_round(method, server, private, block, number, seed=1):
+def one_round(method, server, private, block, number, seed: int = 1):
     keys = Keys(seed, number)
     update = method.local_update(private, method.download(server, block.clients), block, keys)
     return method.aggregate(server, iter([Reply(block.clients, update.upload)]), keys), update
@@ -272,7 +273,7 @@ def held(method, server, block):
     return method.model(method.download(server, block.clients))
 
 
-def test_private_parts_persist_and_matter():
+def test_private_parts_persist_and_matter() -> None:
     """What round 1 left behind is what round 2 starts from: with fresh private parts it goes elsewhere."""
     method, block = a_method(), a_block()
     server, private = started(method, block)
@@ -287,7 +288,7 @@ def test_private_parts_persist_and_matter():
     assert np.abs(onward.nets["decoder_out"] - forgetful.nets["decoder_out"]).max() > 1e-4
 
 
-def test_without_persistence_private_parts_stay_as_they_started():
+def test_without_persistence_private_parts_stay_as_they_started() -> None:
     """Every round trains them, none keeps them; the upload of round 1 is the same either way."""
     method, block = a_method(local_encoder="fresh"), a_block()
     server, private = started(method, block)
@@ -308,7 +309,7 @@ AS_CODED = {
 }
 
 
-def test_as_coded_the_server_gets_the_gradient_that_is_never_cleared():
+def test_as_coded_the_server_gets_the_gradient_that_is_never_cleared() -> None:
     """One Adam over two encoders, gate and decoder, by autograd: the upload is what is left in ``.grad``."""
     block, method = a_block(), a_method(**AS_CODED, dropout=0)
     server, private = started(method, block)
@@ -352,7 +353,7 @@ def test_as_coded_the_server_gets_the_gradient_that_is_never_cleared():
         np.testing.assert_allclose(total[name], expected[name], rtol=2e-3, atol=2e-3, err_msg=name)
 
 
-def test_as_coded_whole_gradients_are_the_factored_ones():
+def test_as_coded_whole_gradients_are_the_factored_ones() -> None:
     block, totals = a_block(6, 2), []
     for form, add in (("factored", add_factored), ("dense", add_dense)):
         method = a_method(**AS_CODED, gradients=form)
@@ -366,7 +367,7 @@ def test_as_coded_whole_gradients_are_the_factored_ones():
         np.testing.assert_allclose(array, totals[1][name], rtol=1e-4, atol=1e-4, err_msg=name)
 
 
-def test_as_coded_the_averaged_encoder_moves_and_is_what_scores():
+def test_as_coded_the_averaged_encoder_moves_and_is_what_scores() -> None:
     block, method = a_block(), a_method(**AS_CODED)
     server, private = started(method, block)
     assert private.mid.size == private.rows.size == 0
@@ -378,7 +379,7 @@ def test_as_coded_the_averaged_encoder_moves_and_is_what_scores():
     assert np.abs(method.score(update.private, held(method, still, block), block) - scores[0]).max() > 1e-3
 
 
-def test_only_the_rows_of_own_items_are_kept():
+def test_only_the_rows_of_own_items_are_kept() -> None:
     method, block = a_method(), a_block()
     _, private = started(method, block)
     assert private.rows.shape == (len(block.train.values), 3 * DIM)
@@ -387,7 +388,7 @@ def test_only_the_rows_of_own_items_are_kept():
 
 @pytest.mark.parametrize("per_client", [1, 2])
 @pytest.mark.parametrize("kind", [FedDae, FedVae])
-def test_whole_gradients_add_up_to_what_factors_add_up_to(kind, per_client):
+def test_whole_gradients_add_up_to_what_factors_add_up_to(kind, per_client: int) -> None:
     block = a_block(6, per_client)
     totals, users = [], []
     for form in ("factored", "dense"):
@@ -403,12 +404,12 @@ def test_whole_gradients_add_up_to_what_factors_add_up_to(kind, per_client):
         np.testing.assert_allclose(totals[0][name], totals[1][name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_noise_makes_the_upload_whole():
+def test_noise_makes_the_upload_whole() -> None:
     assert a_method(noise=0.1).Upload.__name__ == "DenseUpload"
     assert a_method().Upload.__name__ == "FactoredUpload"
 
 
-def test_evaluated_locally_a_client_has_its_own_copies():
+def test_evaluated_locally_a_client_has_its_own_copies() -> None:
     """Scores right after descent: shared layers moved by the client's own steps."""
     method, block = a_method(), a_block()
     server, private = started(method, block)
@@ -431,7 +432,7 @@ def test_evaluated_locally_a_client_has_its_own_copies():
     assert np.abs(own - method.score(update.private, method.model(download), block)[user]).max() > 1e-3
 
 
-def test_beta_rises_with_the_rounds():
+def test_beta_rises_with_the_rounds() -> None:
     method = a_method(beta=0.8, anneal=4)
     assert [method.plan(Keys(0, number)).beta for number in (1, 2, 5, 9)] == pytest.approx([0, 0.2, 0.8, 0.8])
     assert a_method(beta=0.8, anneal=0).plan(Keys(0, 1)).beta == 0.8
@@ -439,7 +440,7 @@ def test_beta_rises_with_the_rounds():
     assert [as_coded.plan(Keys(0, number)).beta for number in (1, 2, 9)] == [0.8, 0, 0]
 
 
-def test_a_fixed_weight_of_one_is_fedvae():
+def test_a_fixed_weight_of_one_is_fedvae() -> None:
     block = a_block()
     dual, single = a_method(gate="fixed", weight=1.0), a_method(FedVae)
     left, right = started(dual, block), started(single, block)
@@ -452,7 +453,7 @@ def test_a_fixed_weight_of_one_is_fedvae():
 # --- private state on disk ----------------------------------------------------------------------------------------
 
 
-def test_private_state_on_disk_gives_what_memory_gives(tmp_path):
+def test_private_state_on_disk_gives_what_memory_gives(tmp_path: Path) -> None:
     block = a_block()
     outcomes = []
     for budget in (100, 0):
@@ -469,7 +470,7 @@ def test_private_state_on_disk_gives_what_memory_gives(tmp_path):
     assert list((tmp_path / "private").iterdir()) == []  # files without names: nothing is left behind
 
 
-def test_a_deep_copy_of_a_disk_array_is_another_file():
+def test_a_deep_copy_of_a_disk_array_is_another_file() -> None:
     array = disk_array.on_disk((5, 3), np.float32)
     array[...] = np.arange(15).reshape(5, 3)
     again = copy.deepcopy(array)
@@ -481,7 +482,7 @@ def test_a_deep_copy_of_a_disk_array_is_another_file():
     np.testing.assert_array_equal(array[4], [12, 13, 14])
 
 
-def test_views_of_a_disk_array_write_through():
+def test_views_of_a_disk_array_write_through() -> None:
     block, method = a_block(), a_method(private_budget_mb=0)
     _, private = started(method, block)
     part = gather(private, block, np.array([1, 2]))
@@ -489,7 +490,7 @@ def test_views_of_a_disk_array_write_through():
     assert (private.mid[1] == 7.0).all()
 
 
-def test_sizes_are_those_of_the_paper():
+def test_sizes_are_those_of_the_paper() -> None:
     shapes = Sizes(1682, 256).shapes()
     assert shapes["items_in"] == (1682, 768)
     assert shapes["encoder_mid"] == (769, 512)
@@ -497,7 +498,7 @@ def test_sizes_are_those_of_the_paper():
     assert shapes["decoder_out"] == (769, 1682)
 
 
-def test_encoding_is_the_dense_product():
+def test_encoding_is_the_dense_product() -> None:
     sizes = Sizes(ITEMS, DIM)
     layers = to_device(
         {**fresh_encoder(np.random.default_rng(0), sizes), **fresh_decoder(np.random.default_rng(1), sizes)}, "cpu"
@@ -513,7 +514,7 @@ def test_encoding_is_the_dense_product():
     torch.testing.assert_close(encode(bags, layers, values), expected)
 
 
-def test_the_copies_descend_by_eta_alpha():
+def test_the_copies_descend_by_eta_alpha() -> None:
     """Line 3 of Algorithm 1 differentiates Eq. (7), whose weight alpha_u is 1/n by default."""
     block = a_block()
     server, _ = started(a_method(alpha=0.0), block)
@@ -525,7 +526,7 @@ def test_the_copies_descend_by_eta_alpha():
 
 
 @pytest.mark.parametrize("name", ["multvae", "centdae", "recvae"])
-def test_a_centralised_relative_learns_what_is_there(name):
+def test_a_centralised_relative_learns_what_is_there(name: str) -> None:
     """Two groups of users with two groups of items: the missing items of one's own group come first."""
     from fedrec.core.reference import Central
     from fedrec.methods.registry import find
@@ -553,7 +554,7 @@ def test_a_centralised_relative_learns_what_is_there(name):
     assert np.isfinite(model.score(again, data, np.arange(3))).all()
 
 
-def test_item_features_multiply_the_layers():
+def test_item_features_multiply_the_layers() -> None:
     from fedrec.maths.item_map import combinations, item_features, item_map
 
     rng = np.random.default_rng(0)
@@ -571,7 +572,7 @@ def test_item_features_multiply_the_layers():
 
 
 @pytest.mark.parametrize("per_client", [1, 2])
-def test_a_users_encoders_show_what_it_has_and_where_the_rest_started(per_client):
+def test_a_users_encoders_show_what_it_has_and_where_the_rest_started(per_client: int) -> None:
     block = a_block(4, per_client)
     method = a_method(gate="linear")
     server, private = started(method, block)
