@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from fedrec import keyed
+from fedrec.backbones.base import Backbone
 from fedrec.backbones.mf import Affine, MatrixFactorisation
 from fedrec.backbones.ncf import NeuralCollaborativeFiltering
 from fedrec.backbones.tables import ItemTable
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Float32, Rows
 
 RNG = np.random.default_rng(0)
 USERS = RNG.standard_normal((6, 4)).astype(np.float32)
@@ -25,14 +26,14 @@ ROWS = Rows(
 )
 
 
-def networks_of(backbone):
+def networks_of(backbone: Backbone) -> dict[str, Array]:
     networks = backbone.start(keyed.keys_of(range(6 if backbone.per_user else 3)), 4)
     return {name: array + np.float32(0.1) for name, array in networks.items()}
 
 
 @pytest.mark.parametrize("backbone", [MatrixFactorisation(), Affine(), NeuralCollaborativeFiltering((5, 3))])
 @pytest.mark.parametrize("table", [SHARED, PERSONAL], ids=["shared", "personal"])
-def test_numpy_scores_equal_torch_scores(backbone, table) -> None:
+def test_numpy_scores_equal_torch_scores(backbone: Backbone, table: Float32) -> None:
     networks = networks_of(backbone)
     found = backbone.scores(USERS, table, networks, OWNERS)
     tables = np.broadcast_to(table, (3, 9, 4))[OWNERS]
@@ -75,7 +76,7 @@ def test_ncf_gradients_are_the_numerical_ones() -> None:
     users = torch.from_numpy(USERS[:3, None]).double().requires_grad_()
     items = torch.from_numpy(PERSONAL).double().requires_grad_()
 
-    def score(users, items, *layers):
+    def score(users: torch.Tensor, items: torch.Tensor, *layers: torch.Tensor) -> torch.Tensor:
         return backbone.score(users, items, dict(zip(networks, layers, strict=True)))
 
     assert torch.autograd.gradcheck(score, (users, items, *networks.values()))
@@ -92,7 +93,7 @@ def test_ncf_starts_within_the_bound_and_by_key() -> None:
 
 @pytest.mark.parametrize("base", [SHARED, PERSONAL], ids=["shared", "personal"])
 @pytest.mark.parametrize("backbone", [None, Affine(), NeuralCollaborativeFiltering((5, 3))])
-def test_table_equals_its_dense_self(base, backbone) -> None:
+def test_table_equals_its_dense_self(base: Float32, backbone: Backbone | None) -> None:
     table = ItemTable(base, ROWS)
     dense = ROWS.dense() + base
     networks = networks_of(backbone) if backbone else None

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_files import Write
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data_files import Write
 from fedrec.data.filters import at_least
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import default_data_dir, load
 from fedrec.data.sources import SOURCES, Size, find
 from fedrec.data.synthetic import scalable
 from fedrec.errors import BadInput
+from there import there
 
 RATINGS = "1 1 4\n1 2 3\n1 2 3\n2 1 1\n2 2 2\n2 3 0\n3 9 1\n"
 
@@ -116,7 +117,7 @@ def test_publishers_files_win_over_a_ready_split(write: Write, tmp_path: Path) -
     write("ml-1m/ratings.dat", "1::5::3::9\n")
     data = load("ml-1m", tmp_path)
     assert data.part is None
-    assert data.titles.tolist() == ["Five"]
+    assert there(data.titles).tolist() == ["Five"]
 
 
 def test_times_win_over_a_ready_split(write: Write, tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_times_win_over_a_ready_split(write: Write, tmp_path: Path) -> None:
     write("ml-1m/ml-1m.inter", "user_id:token\titem_id:token\ttimestamp:float\n1m_1\tAlien (1979)\t7\n")
     data = load("ml-1m", tmp_path)
     assert data.user_ids.tolist() == ["1"]
-    assert data.times.tolist() == [7]
+    assert there(data.times).tolist() == [7]
 
 
 def test_data_directory_from_environment_then_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,9 +139,9 @@ def test_data_directory_from_environment_then_cache(monkeypatch: pytest.MonkeyPa
 
 def test_client_groups_replace_the_datas_own(write: Write) -> None:
     path = write("a.csv", "user,item,client\na,x,n\nb,x,s\nc,x,s\nd,x,s\n")
-    assert load(str(path)).client_ids.tolist() == ["n", "s"]
+    assert there(load(str(path)).client_ids).tolist() == ["n", "s"]
     grouped = load(str(path), client_groups=2)
-    assert np.bincount(grouped.client_of_user).tolist() == [2, 2]
+    assert np.bincount(there(grouped.client_of_user)).tolist() == [2, 2]
 
 
 def test_filter_keeps_ids_titles_clients_and_parts_together(write: Write, tmp_path: Path) -> None:
@@ -151,9 +152,9 @@ def test_filter_keeps_ids_titles_clients_and_parts_together(write: Write, tmp_pa
     left = load(str(tmp_path), min_interactions=2)
     assert left.user_ids.tolist() == ["a", "c"]
     assert left.item_ids.tolist() == ["1", "3", "4"]
-    assert left.titles.tolist() == ["T1", "T3", "T4"]
-    assert left.client_ids[left.client_of_user].tolist() == ["n", "t"]
-    assert left.part.tolist() == [0, 0, 2, 0, 2]
+    assert there(left.titles).tolist() == ["T1", "T3", "T4"]
+    assert there(left.client_ids)[there(left.client_of_user)].tolist() == ["n", "t"]
+    assert there(left.part).tolist() == [0, 0, 2, 0, 2]
     assert at_least(whole, 1) is whole
 
 
@@ -206,7 +207,7 @@ def test_ml_1m_has_the_publishers_titles(real_data: Path) -> None:
     data = load("ml-1m", real_data)
     most = int(np.bincount(data.items).argmax())
     assert data.item_ids[most] == "2858"
-    assert data.titles[most] == "American Beauty (1999)"
+    assert there(data.titles)[most] == "American Beauty (1999)"
 
 
 @pytest.mark.data
@@ -214,5 +215,5 @@ def test_ml_1m_has_the_publishers_titles(real_data: Path) -> None:
 def test_real_client_partitions(real_data: Path, name: str, clients: int) -> None:
     data = load(name, real_data)
     assert size(data) == Size(943, 1682, 100_000)
-    assert len(data.client_ids) == clients
-    assert np.bincount(data.part).tolist() == [72_000, 8_000, 20_000]
+    assert len(there(data.client_ids)) == clients
+    assert np.bincount(there(data.part)).tolist() == [72_000, 8_000, 20_000]

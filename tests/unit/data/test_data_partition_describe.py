@@ -7,33 +7,36 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_files import Write
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data_files import Write
 from fedrec.data.assemble import numeric_order
 from fedrec.data.describe import describe, listing
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.data.synthetic import demo, scalable
 from fedrec.errors import BadInput
+from there import there
 
 
 @given(st.integers(1, 120), st.integers(0, 3))
 def test_groups_are_even_and_follow_the_user_id(groups: int, seed: int) -> None:
     data = demo()
     grouped = partition(data, groups, seed)
-    sizes = np.bincount(grouped.client_of_user, minlength=groups)
+    sizes = np.bincount(there(grouped.client_of_user), minlength=groups)
     assert sizes.max() - sizes.min() <= 1
-    assert len(grouped.client_ids) == groups
+    assert len(there(grouped.client_ids)) == groups
     # the same users in another order land in the same groups
     turned = replace(data, user_ids=data.user_ids[::-1].copy())
     again = partition(turned, groups, seed)
-    assert np.array_equal(again.client_of_user[::-1], grouped.client_of_user)
+    assert np.array_equal(there(again.client_of_user)[::-1], there(grouped.client_of_user))
 
 
 def test_groups_depend_on_the_seed() -> None:
-    assert not np.array_equal(partition(demo(), 8, 0).client_of_user, partition(demo(), 8, 1).client_of_user)
+    assert not np.array_equal(
+        there(partition(demo(), 8, 0).client_of_user), there(partition(demo(), 8, 1).client_of_user)
+    )
 
 
 def test_one_client_per_user_and_the_given_column(write: Write) -> None:

@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from data_files import Write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from data_files import Write
 from fedrec.data import readers
 from fedrec.data.assemble import assemble
 from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
 from fedrec.data.readers import columns, content, delimited, sequences
 from fedrec.errors import BadInput
+from there import there
 
 
 def load(path: Path) -> Interactions:
@@ -158,8 +159,8 @@ def test_movielens_titles_are_latin_1(write: Write) -> None:
     write("a/u.item", "5|Misérables, Les (1995)|01-Jan-1995||http\n", encoding="latin-1")
     colons = write("b/ratings.dat", "1::5::3::10\n")
     write("b/movies.dat", "5::Misérables: Les (1995)::Drama\n", encoding="latin-1")
-    assert load(tabs).titles.tolist() == ["Misérables, Les (1995)"]
-    assert load(colons).titles.tolist() == ["Misérables: Les (1995)"]
+    assert there(load(tabs).titles).tolist() == ["Misérables, Les (1995)"]
+    assert there(load(colons).titles).tolist() == ["Misérables: Les (1995)"]
 
 
 def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write: Write) -> None:
@@ -171,7 +172,7 @@ def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write: Write) ->
     items = write("d/ml-1m.item", "item_id:token\tyear:float\n" + "".join(f"{movie}\t1990\n" for movie in movies))
     data = assemble(read(inter), "x")
     assert triples(data) == [("2", "1", 10), ("2", "92", 20), ("10", "3952", 5)]  # nobody is movie 91
-    assert data.titles.tolist() == ["Movie 1", "Movie 91", "Movie 3883"]
+    assert there(data.titles).tolist() == ["Movie 1", "Movie 91", "Movie 3883"]
     items.write_text("item_id:token\nMovie 1\n")
     with pytest.raises(BadInput, match="lists 1 movies where MovieLens-1M has 3883"):
         read(inter)
@@ -239,7 +240,7 @@ def test_lastfm_with_and_without_header(write: Write, header: str) -> None:
     write("artists.dat", 'id\tname\turl\tpictureURL\n51\tDuran "D" Duran\tu\tp\n52\tMorcheeba\tu\tp\n')
     data = load(path)
     assert triples(data) == [("2", "51", None), ("2", "52", None), ("3", "51", None)]
-    assert data.titles.tolist() == ['Duran "D" Duran', "Morcheeba"]
+    assert there(data.titles).tolist() == ['Duran "D" Duran', "Morcheeba"]
 
 
 def test_book_crossing(write: Write) -> None:
@@ -252,7 +253,7 @@ def test_book_crossing(write: Write) -> None:
     write("d/BX-Books.csv", books, encoding="latin-1")
     data = load(path.parent)
     assert triples(data) == [("276725", "034545104X", None), ("276726", "0155061224", None)]
-    assert data.titles.tolist() == ['Peter "Rabbit" & Café', "Flesh Tones: A Novel"]
+    assert there(data.titles).tolist() == ['Peter "Rabbit" & Café', "Flesh Tones: A Novel"]
     assert any("1 rows are implicit" in note for note in data.notes)
 
 
@@ -266,7 +267,7 @@ FOURSQUARE = (
 def test_foursquare_repeats_merge_to_the_earliest(write: Write) -> None:
     data = load(write("dataset_TSMC2014_NYC.txt", FOURSQUARE))
     assert triples(data) == [("470", "49bbd6c0", 1_333_476_005), ("979", "4a43c0ae", 1_333_476_025)]
-    assert data.titles.tolist() == ["Arts & Crafts Store", "Bridge"]
+    assert there(data.titles).tolist() == ["Arts & Crafts Store", "Bridge"]
     assert data.notes == ("1 repeats of a user-item pair merged, the earliest kept",)
 
 
@@ -282,7 +283,7 @@ def test_yelp(write: Write) -> None:
     )
     data = load(path)
     assert triples(data) == [("u_1", "b-8", 1_467_849_600), ("u_1", "b-9", 1_531_001_351)]
-    assert data.titles.tolist() == ["b-8", "Café"]
+    assert there(data.titles).tolist() == ["b-8", "Café"]
 
 
 def test_yelp_without_businesses(write: Write) -> None:
@@ -303,7 +304,7 @@ def test_microlens(write: Write, header: str) -> None:
     write("MicroLens-100k_title_en.csv", "item,title\n9580,Cats, and dogs\n11033,Rain\n")
     data = load(path)
     assert triples(data) == [("36121", "9580", 1_583_378_629_552), ("36121", "11033", 1_583_379_401_503)]
-    assert data.titles.tolist() == ["Cats, and dogs", "Rain"]
+    assert there(data.titles).tolist() == ["Cats, and dogs", "Rain"]
 
 
 def test_published_files_forgive_repeats_and_a_torn_end(write: Write) -> None:
@@ -340,7 +341,7 @@ ids = st.lists(
 
 @given(ids, st.sampled_from([",", "\t", ";", " ", "parquet"]), st.booleans())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_what_is_written_is_read(tmp_path: Path, rows, mark: str, header: bool) -> None:
+def test_what_is_written_is_read(tmp_path: Path, rows: list[tuple[int, int, int]], mark: str, header: bool) -> None:
     path = tmp_path / ("a.parquet" if mark == "parquet" else "a.data")
     if mark == "parquet":
         user, item, time = (list(column) for column in zip(*rows, strict=True))

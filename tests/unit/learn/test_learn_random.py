@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from hypothesis import given, settings
@@ -16,8 +18,7 @@ from fedrec.learn.torch import random as random_torch
 KEYS = keyed.keys_of(range(50))
 
 
-@njit
-def _kernel_words(keys, count, first):
+def words_by_kernel(keys: keyed.U64, count: int, first: int) -> keyed.U64:
     found = np.empty((len(keys), count), np.uint64)
     for i in range(len(keys)):
         for j in range(count):
@@ -25,14 +26,17 @@ def _kernel_words(keys, count, first):
     return found
 
 
-@njit
-def _kernel_mix(values):
+def mix_by_kernel(values: keyed.U64) -> keyed.U64:
     return np.array([random_kernel.mix(value) for value in values])
 
 
-@njit
-def _kernel_below(values, n):
+def below_by_kernel(values: keyed.U64, n: int) -> keyed.U64:
     return np.array([random_kernel.below(value, n) for value in values])
+
+
+_kernel_words: Any = njit(words_by_kernel)
+_kernel_mix: Any = njit(mix_by_kernel)
+_kernel_below: Any = njit(below_by_kernel)
 
 
 def test_words_agree() -> None:

@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from learn_reference import random_block
 
 from fedrec import keyed
-from fedrec.data.ragged import Ragged
+from fedrec.data.ragged import Int32, Int64, Ragged
 from fedrec.errors import BadInput
+from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.samples import draw, draw_numpy
 from fedrec.learn.torch.samples import draw_torch
 
 
-def items_of(samples, rows, client_of_user):
+def items_of(samples: Samples, rows: Int32, client_of_user: Int64) -> Int32:
     """Item ids behind row positions."""
-    return samples.rows_ids[samples.rows_start[client_of_user[samples.user]] + rows]
+    found: Int32 = samples.rows_ids[samples.rows_start[client_of_user[samples.user]] + rows]
+    return found
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -63,8 +65,8 @@ def test_engines_agree_and_samples_are_right(
         assert not np.isin(got, block.exclude[u]).any()
     for c in range(len(holdings)):
         ids = samples.rows_ids[samples.rows_start[c] : samples.rows_start[c + 1]]
-        own = slice(samples.start[c], samples.start[c + 1])
-        used = [first[own]] + ([drawn[own]] if samples.pairs else [])
+        at = slice(samples.start[c], samples.start[c + 1])
+        used = [first[at]] + ([drawn[at]] if samples.pairs else [])
         np.testing.assert_array_equal(ids, np.unique(np.concatenate(used)))
 
 

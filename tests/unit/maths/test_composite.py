@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import acos, cos, pi, sin, sqrt
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedrec.core.messages import Float32
 from fedrec.maths import composite
 
 ORTHOGONAL = pi / 2
@@ -18,7 +20,7 @@ TIGHT = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
 
 
 @pytest.fixture
-def tables():
+def tables() -> Float32:
     return np.random.default_rng(0).normal(size=(11, 7, 3)).astype(np.float32)
 
 
@@ -31,7 +33,7 @@ def test_eq_6_by_hand() -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 768])
-def test_distances_are_those_of_a_plain_loop(tables, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distances_are_those_of_a_plain_loop(tables: Float32, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composite, "ROWS", rows)  # several blocks of pairs
     monkeypatch.setattr(composite, "COLUMNS", 6)  # several slices of the tables
     plain = ((tables[:, None] - tables[None]) ** 2).sum((2, 3))
@@ -41,7 +43,7 @@ def test_distances_are_those_of_a_plain_loop(tables, rows: int, monkeypatch: pyt
     np.testing.assert_allclose(found, plain[np.ix_(some, some)], atol=1e-4)
 
 
-def test_distances_keep_their_digits_far_from_the_origin(tables) -> None:
+def test_distances_keep_their_digits_far_from_the_origin(tables: Float32) -> None:
     near = 1000 + 0.01 * tables
     plain = ((near[:, None].astype(np.float64) - near[None]) ** 2).sum((2, 3))
     np.testing.assert_allclose(composite.squared_distances(near).numpy(), plain, rtol=1e-3, atol=1e-7)
@@ -113,12 +115,13 @@ def test_the_public_code_swaps_and_doubles() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["eq8", "eq5"])
-def test_a_qp_solver_agrees(normalise: str) -> None:
+def test_a_qp_solver_agrees(normalise: Literal["eq8", "eq5"]) -> None:
     cvxpy = pytest.importorskip("cvxpy")
     draw = np.random.default_rng(3)
     n, alpha, beta = 20, 0.5, 0.4
     s, c = draw.uniform(0, 0.2, (n, n)), draw.uniform(-0.1, 0.4, (n, n))
-    np.fill_diagonal(s, 1), np.fill_diagonal(c, 1)
+    np.fill_diagonal(s, 1)
+    np.fill_diagonal(c, 1)
     sizes = draw.integers(5, 200, n)
     p = sizes / sizes.sum()
     found = composite.composite_weights(s, c, sizes, alpha, beta, normalise=normalise).numpy()
@@ -150,7 +153,7 @@ def test_section_5_2_without_similarity_and_complementarity_weights_are_sizes() 
 
 
 @pytest.mark.parametrize("share", [1.0, 0.08])
-def test_the_mixture_is_the_weighted_sum(tables, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mixture_is_the_weighted_sum(tables: Float32, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composite, "COLUMNS", 8)
     draw = np.random.default_rng(4)
     weights = np.where(draw.random((11, 11)) < share, draw.random((11, 11)), 0).astype(np.float32)
@@ -161,7 +164,7 @@ def test_the_mixture_is_the_weighted_sum(tables, share: float, monkeypatch: pyte
     np.testing.assert_allclose(own, plain, atol=1e-5)
 
 
-def test_only_the_chosen_are_mixed(tables) -> None:
+def test_only_the_chosen_are_mixed(tables: Float32) -> None:
     some, weights = np.array([1, 5, 9]), np.array([[0.5, 0.5, 0], [0, 1, 0], [0.2, 0.3, 0.5]], np.float32)
     found = composite.mix(tables, weights, some)
     np.testing.assert_allclose(found[some], np.einsum("uv,vid->uid", weights, tables[some]), atol=1e-6)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.linalg import logm
 
 from fedrec.maths.dirichlet_clusters import cluster_items
@@ -21,17 +24,20 @@ from fedrec.maths.matrix_entropy import (
 from fedrec.maths.rank_overlap import rank_biased_overlap, top
 
 GAMMA = 1e-3
+Float64 = NDArray[np.float64]
 
 
-def mce(x, y):
+def mce(x: Float64, y: Float64) -> float:
     return float(np.trace(-x @ logm(y) + y).real)
 
 
-def table(n: int = 12, d: int = 4, seed: int = 0):
-    return np.random.default_rng(seed).normal(size=(n, d)) * np.array([1.0, 0.5, 2.0, 0.1])[:d]
+def table(n: int = 12, d: int = 4, seed: int = 0) -> Float64:
+    scales = np.array([1.0, 0.5, 2.0, 0.1])[:d]
+    found: Float64 = np.random.default_rng(seed).normal(size=(n, d)) * scales
+    return found
 
 
-def numerical(function, at, step: float = 1e-6):
+def numerical(function: Callable[[Float64], float], at: Float64, step: float = 1e-6) -> Float64:
     found = np.zeros_like(at)
     for index in np.ndindex(*at.shape):
         up, down = at.copy(), at.copy()
@@ -69,7 +75,7 @@ def test_eq_16_sample_loss_and_gradient_against_the_dense_n_by_n_formula() -> No
     v = spread_centroids(centroids_of(z, cluster, 5), cluster)
     y = v @ centre @ v.T / d + GAMMA * np.eye(n)
 
-    def dense(at):
+    def dense(at: Float64) -> float:
         return mce(at @ centre @ at.T / d, y)
 
     loss, gradient = sample_loss(z, cluster, 5, GAMMA)

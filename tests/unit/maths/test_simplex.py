@@ -8,12 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from fedrec.maths.simplex import project
 
 
-def of(*rows: list[float]) -> np.ndarray:
-    return project(torch.tensor(rows, dtype=torch.float64)).numpy()
+def of(*rows: list[float]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = project(torch.tensor(rows, dtype=torch.float64)).numpy()
+    return found
 
 
 def test_by_hand() -> None:
@@ -26,12 +28,12 @@ def test_by_hand() -> None:
 
 def test_rows_do_not_touch_each_other() -> None:
     together = of([0.5, 0.9], [3.0, 0.0], [-5.0, -5.0])
-    np.testing.assert_allclose(together, [[0.3, 0.7], [1, 0], [0.5, 0.5]])
+    np.testing.assert_allclose(together, [[0.3, 0.7], [1.0, 0.0], [0.5, 0.5]])
 
 
 @settings(max_examples=60, deadline=None)
 @given(arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 12)), elements=st.floats(-3, 3)))
-def test_the_result_is_the_nearest_point(points) -> None:
+def test_the_result_is_the_nearest_point(points: NDArray[np.float64]) -> None:
     found = project(torch.from_numpy(points)).numpy()
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
     assert (found >= 0).all()

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from fedrec.core import wire
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Float32, Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
 from fedrec.maths.clustering import kmeans, means_of_lists, sketch
-from fedrec.maths.graphs import cosines, neighbourhoods, smoothed
+from fedrec.maths.graphs import Kind, cosines, neighbourhoods, smoothed
 from fedrec.methods._shared.profiles import centres, interacted
 from fedrec.methods.fedfast import representative_weights
-from fedrec.methods.registry import find
+from found_methods import find_federated
 
 ITEMS = 12
 FAMILY = ("fedatt", "fedfast", "perfedrec", "pfedgraph", "gpfedrec", "pfedrec")
@@ -56,8 +56,8 @@ class Federation:
     """A method with its server and clients, round by round."""
 
     def __init__(self, name: str, block: Block, seed: int = 5, **settings: Any) -> None:
-        kind = find(name)
-        self.method = kind(build(kind.Settings, {"dim": 3, "epochs": 2, **settings}, name))
+        kind = find_federated(name)
+        self.method: Any = kind(build(kind.Settings, {"dim": 3, "epochs": 2, **settings}, name))
         self.block, self.seed, self.number = block, seed, 0
         self.server = self.method.start_server(world_of(block), Keys(seed, 0))
         self.private = self.method.start_clients(world_of(block), block, Keys(seed, 0))
@@ -75,12 +75,14 @@ class Federation:
         return done
 
 
-def whole(start: Any, rows: Rows) -> np.ndarray:
+def whole(start: Float32, rows: Rows) -> Float32:
     """Everybody's table after training ``[clients, n_items, d]``."""
     return start + rows.dense()
 
 
-def mixtures(tables: np.ndarray, similarity: Any, complementarity: Any, sizes: Any, alpha: float, beta: float) -> Any:
+def mixtures(
+    tables: Float32, similarity: Array | None, complementarity: Array | None, sizes: Array, alpha: float, beta: float
+) -> Array:
     """FedCA's aggregation: Eq. (8) and the mixture."""
     from fedrec.maths.composite import composite_weights, mix
 
@@ -231,7 +233,8 @@ def test_neighbourhoods_by_hand() -> None:
     farthest = neighbourhoods(similarity, "farthest", 1, 1.0)  # a distance taken for a similarity
     np.testing.assert_allclose(farthest, [[0, 0, 1], [0, 0, 1], [1, 0, 0]])
     # mean of the nine 5.8 / 9 = 0.644: 0.9 and 1 are above it
-    np.testing.assert_allclose(neighbourhoods(similarity, "nearest", 0, 1.0), [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]])
+    above = neighbourhoods(similarity, "nearest", 0, 1.0)
+    np.testing.assert_allclose(above, [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     np.testing.assert_allclose(neighbourhoods(similarity, "nearest", 0, 9.0), np.eye(3))  # nobody: by oneself
 
 
@@ -244,7 +247,7 @@ def test_cosines_of_whole_tables() -> None:
 
 
 @pytest.mark.parametrize("graph", ["nearest", "farthest"])
-def test_gpfedrec_mixes_neighbours_and_shares_their_mean(graph: str) -> None:
+def test_gpfedrec_mixes_neighbours_and_shares_their_mean(graph: Kind) -> None:
     run = Federation("gpfedrec", made_block(), graph=graph, neighbours=3, layers=2)
     tables = whole(run.method.blended(run.server.tables, run.server.items), run.work().upload.rows)
     run.round()
@@ -348,7 +351,7 @@ def one_user() -> Block:
 
 
 def test_pfedrec_first_the_score_function_then_the_items() -> None:
-    kind = find("pfedrec")
+    kind = find_federated("pfedrec")
     method = kind(build(kind.Settings, {"dim": 2, "lr": 0.5, "lr_items_factor": 2, "negatives": 1}, "pfedrec"))
     block, world = one_user(), World("one", 3, 1, 1)
     server = method.start_server(world, Keys(0, 0))
@@ -400,11 +403,11 @@ def test_pfedrec_keeps_the_score_function(backbone: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("backbone", ["mf", "ncf"])
-def test_organisations_and_both_backbones(name, backbone: str) -> None:
+def test_organisations_and_both_backbones(name: str, backbone: str) -> None:
     """Clients with several users; a block gives what its parts give."""
     from fedrec.core.messages import gather
 
-    small = {"lr_items_factor": 1.0} if name == "pfedrec" else {}
+    small: dict[str, Any] = {"lr_items_factor": 1.0} if name == "pfedrec" else {}
     run = Federation(name, made_block((2, 1, 3, 2)), backbone=backbone, **small)
     run.round()
     download = run.method.download(run.server, run.block.clients)

@@ -10,7 +10,7 @@ import pytest
 
 from fedrec.core import wire
 from fedrec.core.block import Block, World
-from fedrec.core.method import Keys, Reply
+from fedrec.core.method import D, Keys, Method, P, Reply, S, U, Update
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
@@ -21,6 +21,7 @@ from fedrec.methods.fedca.fedca import FedCa, laplace_rows
 from fedrec.methods.fedca.messages import FedCaDownload, FedCaUpload
 from fedrec.methods.fedca.settings import FedCaApproxSettings, FedCaSettings
 from fedrec.methods.registry import find
+from there import there
 
 KEYS = Keys(5, 1)
 
@@ -42,11 +43,11 @@ def block_of(counts: list[int], n_items: int = 40, users_each: int = 1) -> Block
     )
 
 
-def fedca(**given) -> FedCa:
+def fedca(**given: Any) -> FedCa:
     return FedCa(build(FedCaSettings, {"dim": 4, "epochs": 1, "r": 1.0, **given}, "fedca"))
 
 
-def approximate(**given) -> FedCaApprox:
+def approximate(**given: Any) -> FedCaApprox:
     return FedCaApprox(build(FedCaApproxSettings, {"dim": 4, "epochs": 1, "r": 1.0, **given}, "fedca-approx"))
 
 
@@ -54,7 +55,7 @@ def world_of(block: Block) -> World:
     return World("test", block.n_items, block.n_users, block.n_clients)
 
 
-def one_round(method: FedCa | FedCaApprox, block: Block):
+def one_round(method: Method[S, P, U, D], block: Block) -> tuple[S, Update[P, U], S]:
     server = method.start_server(world_of(block), Keys(5, 0))
     private = method.start_clients(world_of(block), block, Keys(5, 0))
     update = method.local_update(private, method.download(server, block.clients), block, KEYS)
@@ -65,7 +66,7 @@ def test_section_5_1_3_blend_by_hand() -> None:
     method, block = fedca(rho=0.75), block_of([3])
     server = method.start_server(world_of(block), Keys(5, 0))
     private = method.start_clients(world_of(block), block, Keys(5, 0))
-    private.tables[...] = 4.0
+    there(private.tables)[...] = 4.0
     download = FedCaDownload(np.full_like(server.tables, 8.0), {})
     tables, _ = method.start_tables(private, download)
     np.testing.assert_allclose(tables, 5.0)  # 0.75 * 4 + 0.25 * 8
@@ -75,8 +76,9 @@ def test_inference_scores_with_the_blend() -> None:
     method, block = fedca(rho=0.75), block_of([3, 4])
     private = method.start_clients(world_of(block), block, Keys(5, 0))
     draw = np.random.default_rng(1)
-    download = FedCaDownload(draw.normal(size=private.tables.shape).astype(np.float32), {})
-    blend = 0.75 * private.tables + 0.25 * download.tables
+    tables = there(private.tables)
+    download = FedCaDownload(draw.normal(size=tables.shape).astype(np.float32), {})
+    blend = 0.75 * tables + 0.25 * download.tables
     expected = np.einsum("cid,cd->ci", blend, private.users)
     np.testing.assert_allclose(method.score(private, download, block), expected, atol=1e-5)
     some = np.array([[1, 5], [0, 2]], np.int32)
@@ -99,7 +101,7 @@ def test_the_next_download_is_the_weighted_mixture(rho: float) -> None:
         for v in range(4):
             similar = 1 / (1 + ((tables[u] - tables[v]) ** 2).sum())
             both = min(sizes[u], sizes[v])
-            x, y = (update.upload.subspaces[start[c] : start[c] + both].astype(np.float64) for c in (u, v))
+            x, y = (there(update.upload.subspaces)[start[c] : start[c] + both].astype(np.float64) for c in (u, v))
             angle = np.arccos(np.clip((x * y).sum(0), -1, 1)).mean()
             point[v] = sizes[v] / sizes.sum() + 0.3 * similar + 0.3 * np.cos(angle) / 2
         tau = np.array([(np.sort(point)[::-1][:j].sum() - 1) / j for j in range(1, 5)]).max()
@@ -136,7 +138,7 @@ def test_who_is_absent_receives_the_same_again() -> None:
     method, block = fedca(), block_of([4, 5, 6])
     server, update, _ = one_round(method, block)
     upload = update.upload
-    two = FedCaUpload(upload.tables[:2], {}, upload.sizes[:2], None, upload.subspaces[:9], None)
+    two = FedCaUpload(upload.tables[:2], {}, there(upload.sizes)[:2], None, there(upload.subspaces)[:9], None)
     after = method.aggregate(server, iter([Reply(np.array([0, 1]), two)]), KEYS)
     np.testing.assert_array_equal(after.tables[2], server.tables[2])
     assert not after.weights[:2, 2].any()
@@ -186,7 +188,7 @@ def test_organisations_tell_of_all_their_users() -> None:
     method, block = fedca(), block_of([4, 5, 6, 7], users_each=2)
     _, update, after = one_round(method, block)
     np.testing.assert_array_equal(update.upload.sizes, [9, 13])
-    assert update.upload.subspaces.shape == (22, 4)
+    assert there(update.upload.subspaces).shape == (22, 4)
     assert after.tables.shape[0] == 2
 
 
@@ -227,9 +229,9 @@ def test_common_noise_leaves_the_svd_part_alone() -> None:
 def test_the_approximate_mode_with_room_for_all_equals_the_exact_one() -> None:
     block = block_of([5, 9, 7, 3, 20, 6])
     given = {"alpha": 0.3, "beta": 0.3, "rho": 0.6}
-    exact, few = fedca(**given), approximate(**given, neighbours=6, rows=40)
+    methods: list[Method[Any, Any, Any, Any]] = [fedca(**given), approximate(**given, neighbours=6, rows=40)]
     states = []
-    for method in (exact, few):
+    for method in methods:
         server = method.start_server(world_of(block), Keys(5, 0))
         private = method.start_clients(world_of(block), block, Keys(5, 0))
         for number in (1, 2, 3):

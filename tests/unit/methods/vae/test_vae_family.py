@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pytest
@@ -25,18 +26,22 @@ from fedrec.backbones.vae import (
 from fedrec.core import disk_array
 from fedrec.core.block import Block, World
 from fedrec.core.messages import gather
-from fedrec.core.method import Keys, Reply
+from fedrec.core.method import D, Keys, Method, P, Reply, S, U, Update
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.methods.vae.client_update import ACTIVATIONS, DELTAS, train_chunk
 from fedrec.methods.vae.feddae import FedDae, objective
 from fedrec.methods.vae.fedvae import FedVae
 from fedrec.methods.vae.gradients import LAYERS, add_dense, add_factored, with_ones
+from fedrec.methods.vae.messages import LocalNets
 from fedrec.methods.vae.method import dropped
 from fedrec.methods.vae.own_encoder import PrivateParts
 from fedrec.methods.vae.own_layers import OwnLayers, equal_parts
 from fedrec.methods.vae.plan import LocalPlan
+from found_methods import find_reference
+from there import there
 
+M = TypeVar("M", bound=Method[Any, Any, Any, Any])
 ITEMS, DIM, EPOCHS = 9, 2, 3
 SMALL = {"dim": DIM, "epochs": EPOCHS, "chunk": 3, "lr": 0.05, "alpha": 1.0}
 
@@ -61,11 +66,15 @@ def world_of(block: Block) -> World:
     return World("synthetic", ITEMS, block.n_users, block.n_clients)
 
 
-def a_method(kind=FedDae, **more):
+def a_method_of(kind: type[M], **more: Any) -> M:
     return kind(build(kind.Settings, {**SMALL, **more}, kind.name))
 
 
-def started(method, block, seed: int = 1):
+def a_method(**more: Any) -> FedDae:
+    return a_method_of(FedDae, **more)
+
+
+def started(method: Method[S, P, U, D], block: Block, seed: int = 1) -> tuple[S, P]:
     world, keys = world_of(block), Keys(seed, 0)
     return method.start_server(world, keys), method.start_clients(world, block, keys)
 
@@ -105,7 +114,9 @@ def test_the_kl_term_has_its_closed_form() -> None:
 # --- local training --------------------------------------------------------------------------------------------
 
 
-def a_chunk(gate: str, seed: int = 0):
+def a_chunk(
+    gate: str, seed: int = 0
+) -> tuple[Block, dict[str, torch.Tensor], PrivateParts, Bags, torch.Tensor, torch.Tensor]:
     """Shared layers, private parts, inputs and noise of a few users."""
     block = a_block(seed=seed)
     method = a_method(gate=gate)
@@ -121,7 +132,15 @@ def a_chunk(gate: str, seed: int = 0):
     return block, to_device(server.nets, "cpu"), parts, bags, values, noise
 
 
-def loss_of(nets, parts, block, values, noise, plan, user):
+def loss_of(
+    nets: dict[str, torch.Tensor],
+    parts: dict[str, torch.Tensor],
+    block: Block,
+    values: torch.Tensor,
+    noise: torch.Tensor,
+    plan: LocalPlan,
+    user: int,
+) -> torch.Tensor:
     """The plain objective of one user, from layers of all users."""
     inside = slice(int(block.train.start[user]), int(block.train.start[user + 1]))
     own = {name: array[inside if name in ("rows", "gate_rows") else user] for name, array in parts.items()}
@@ -130,7 +149,7 @@ def loss_of(nets, parts, block, values, noise, plan, user):
 
 
 @pytest.mark.parametrize("gate", ["linear", "mlp", "fixed"])
-def test_local_training_equals_autograd_with_full_copies(gate: str) -> None:
+def test_local_training_equals_autograd_with_full_copies(gate: Literal["linear", "mlp", "fixed"]) -> None:
     """ClientUpdate by torch's autograd and optimisers, user by user, gives the same everything."""
     block, nets, parts, bags, values, noise = a_chunk(gate)
     before = copy.deepcopy(parts)
@@ -146,13 +165,15 @@ def test_local_training_equals_autograd_with_full_copies(gate: str) -> None:
         total = {name: torch.zeros_like(array) for name, array in shared.items()}
         losses = []
         for epoch in range(EPOCHS):
-            descent.zero_grad(), adam.zero_grad()
+            descent.zero_grad()
+            adam.zero_grad()
             loss = loss_of(shared, own, block, values[:, epoch], noise[user, epoch], plan, user)
-            loss.backward()
+            torch.autograd.backward(loss)
             losses.append(loss.item())
             for name, array in shared.items():
-                total[name] += array.grad
-            descent.step(), adam.step()
+                total[name] += there(array.grad)
+            descent.step()
+            adam.step()
         assert trained.loss[user].item() == pytest.approx(np.mean(losses), rel=1e-4)
         for name, left, right in LAYERS[:5]:
             a, delta = arrays[left][user : user + 1], arrays[right][user]
@@ -210,7 +231,7 @@ def test_factors_of_rank_e_equal_full_copies(dual: bool) -> None:
         np.testing.assert_allclose(low.arrays[name], full.arrays[name], rtol=2e-3, atol=5e-5, err_msg=name)
     np.testing.assert_allclose(low.loss, full.loss, rtol=1e-4)
     assert not np.allclose(low.loss, frozen.loss, rtol=1e-3)  # the copies did move
-    if dual:
+    if first is not None and second is not None:
         np.testing.assert_allclose(first.mid, second.mid, rtol=1e-3, atol=1e-4)
 
 
@@ -262,13 +283,15 @@ def test_dropout_is_keyed_by_user_epoch_and_item() -> None:
 # --- rounds ----------------------------------------------------------------------------------------------------
 
 
-def one_round(method, server, private, block, number, seed: int = 1):
+def one_round(
+    method: Method[S, P, U, D], server: S, private: P, block: Block, number: int, seed: int = 1
+) -> tuple[S, Update[P, U]]:
     keys = Keys(seed, number)
     update = method.local_update(private, method.download(server, block.clients), block, keys)
     return method.aggregate(server, iter([Reply(block.clients, update.upload)]), keys), update
 
 
-def held(method, server, block):
+def held(method: Method[S, P, U, D], server: S, block: Block) -> Any:
     """What clients hold after a download."""
     return method.model(method.download(server, block.clients))
 
@@ -345,10 +368,10 @@ def test_as_coded_the_server_gets_the_gradient_that_is_never_cleared() -> None:
                                     for n in ("mid", "out")}}  # fmt: skip
             own["bias"] = nets["own_bias_in"].expand(user + 1, -1)
             drawn = torch.from_numpy(noise[user, epoch].astype(np.float32))
-            loss_of(nets, own | gate, block, values[:, epoch], drawn, plan, user).backward()
+            torch.autograd.backward(loss_of(nets, own | gate, block, values[:, epoch], drawn, plan, user))
             adam.step()
-        for name, array in nets.items():
-            expected[name] += array.grad.numpy()
+        for name, net in nets.items():
+            expected[name] += there(net.grad).numpy()
     for name in total:
         np.testing.assert_allclose(total[name], expected[name], rtol=2e-3, atol=2e-3, err_msg=name)
 
@@ -373,10 +396,10 @@ def test_as_coded_the_averaged_encoder_moves_and_is_what_scores() -> None:
     assert private.mid.size == private.rows.size == 0
     onward, update = one_round(method, server, private, block, 1)
     assert np.abs(onward.nets["own_mid"] - server.nets["own_mid"]).max() > 1e-4
-    scores = [method.score(update.private, held(method, s, block), block) for s in (onward, onward)]
+    scores, again = (method.score(update.private, held(method, onward, block), block) for _ in range(2))
     still = dataclasses.replace(onward, nets={**onward.nets, "own_out": onward.nets["own_out"] + 0.5})
-    np.testing.assert_array_equal(*scores)
-    assert np.abs(method.score(update.private, held(method, still, block), block) - scores[0]).max() > 1e-3
+    np.testing.assert_array_equal(scores, again)
+    assert np.abs(method.score(update.private, held(method, still, block), block) - scores).max() > 1e-3
 
 
 def test_only_the_rows_of_own_items_are_kept() -> None:
@@ -388,11 +411,13 @@ def test_only_the_rows_of_own_items_are_kept() -> None:
 
 @pytest.mark.parametrize("per_client", [1, 2])
 @pytest.mark.parametrize("kind", [FedDae, FedVae])
-def test_whole_gradients_add_up_to_what_factors_add_up_to(kind, per_client: int) -> None:
+def test_whole_gradients_add_up_to_what_factors_add_up_to(
+    kind: type[Method[Any, Any, Any, Any]], per_client: int
+) -> None:
     block = a_block(6, per_client)
     totals, users = [], []
     for form in ("factored", "dense"):
-        method = a_method(kind, gradients=form)
+        method = a_method_of(kind, gradients=form)
         server, private = started(method, block)
         _, update = one_round(method, server, private, block, 1)
         total = {name: np.zeros(array.shape) for name, array in server.nets.items()}
@@ -417,7 +442,9 @@ def test_evaluated_locally_a_client_has_its_own_copies() -> None:
     update = method.local_update(private, download, block, Keys(1, 1))
     moved = {name: array.copy() for name, array in server.nets.items()}
     user, rate = 2, method.settings.lr
-    changes = update.local.changes
+    local = update.local
+    assert isinstance(local, LocalNets)
+    changes = there(local.changes)
     for name, left, right in LAYERS[:5]:
         moved[name] -= rate * with_ones(getattr(changes, left))[user].T @ getattr(changes, right)[user]
     inside = slice(block.train.start[user], block.train.start[user + 1])
@@ -425,7 +452,7 @@ def test_evaluated_locally_a_client_has_its_own_copies() -> None:
         moved["items_in"], block.train.values[inside], rate * changes.values[inside] @ changes.delta_in[user]
     )
     moved["bias_in"] -= rate * changes.delta_in[user].sum(0)
-    own = method.score(update.private, update.local, block)[user]
+    own = method.score(update.private, local, block)[user]
     after = method.model(type(download)(**moved, alpha=server.alpha))
     expected = method.score(update.private, after, block)[user]
     np.testing.assert_allclose(own, expected, rtol=1e-3, atol=1e-4)
@@ -442,10 +469,9 @@ def test_beta_rises_with_the_rounds() -> None:
 
 def test_a_fixed_weight_of_one_is_fedvae() -> None:
     block = a_block()
-    dual, single = a_method(gate="fixed", weight=1.0), a_method(FedVae)
-    left, right = started(dual, block), started(single, block)
-    left, _ = one_round(dual, *left, block, 1)
-    right, _ = one_round(single, *right, block, 1)
+    dual, single = a_method(gate="fixed", weight=1.0), a_method_of(FedVae)
+    left, _ = one_round(dual, *started(dual, block), block, 1)
+    right, _ = one_round(single, *started(single, block), block, 1)
     for name in SHARED:
         np.testing.assert_allclose(left.nets[name], right.nets[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
@@ -529,9 +555,8 @@ def test_the_copies_descend_by_eta_alpha() -> None:
 def test_a_centralised_relative_learns_what_is_there(name: str) -> None:
     """Two groups of users with two groups of items: the missing items of one's own group come first."""
     from fedrec.core.reference import Central
-    from fedrec.methods.registry import find
 
-    kind = find(name)
+    kind = find_reference(name)
     lists = [np.array([i for i in range(6) if i != u % 6], np.int32) + 6 * (u % 2) for u in range(24)]
     train = Ragged(offsets(np.array([len(items) for items in lists])), np.concatenate(lists))
     data = Central(World("two groups", 12, 24, 24), train, train)
