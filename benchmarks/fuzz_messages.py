@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "deploy"))
 from direct import RUN, federation
 from safetensors.numpy import load, save
 
+from fedrec.core.method import Method
 from fedrec.core.misfit import Misfit
 from fedrec.core.wire import WireError
 from fedrec.deploy.messages.envelope import (
-    BadLetter,
     Plain,
     fault_in,
     pack_answer,
@@ -38,7 +38,7 @@ from fedrec.deploy.messages.envelope import (
     unpack_hello,
 )
 from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
-from fedrec.deploy.messages.plain_values import parse
+from fedrec.deploy.messages.plain_values import BadLetter, parse
 from fedrec.deploy.node.node import Node, UnknownRun
 from fedrec.deploy.node.worker import Worker
 from fedrec.deploy.server.federation import Federation, Taken
@@ -145,7 +145,8 @@ class Messages:
         side = draw.choices(("answer", "hello", "ask", "meet", "settle"), (80, 2, 14, 2, 2))[0]
         self.doing = f"{one.name} {side}"
         try:
-            return getattr(self, f"_{side}")(one, draw)
+            outcome: Outcome = getattr(self, f"_{side}")(one, draw)
+            return outcome
         except REFUSALS:
             return "refused"
 
@@ -196,6 +197,7 @@ class FewMessages(Messages):
 def case(folder: Path, name: str, more: dict[str, Any]) -> Case:
     """A method on six clients of the demo world, on two nodes."""
     kind = find(name)
+    assert issubclass(kind, Method)
     own = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
     given = {"rounds": 3, "clients": 6, "settings": {**own, **kind.small, **more}}
     settings = resolve(name, given)
@@ -439,8 +441,8 @@ def bomb(arrays: dict[str, Any], about: dict[str, Any], draw: random.Random) -> 
         made = {"start": first, "ids": np.zeros(1, np.int32), "codes": np.zeros((1, 4), np.int8), "scale": one}
         made["catalogue"] = np.array([huge])
     elif kind == "dense":
-        shape = draw.choice(((huge, 0, 4), (1, huge, 0), (huge, 1, 0)))
-        made = {"dense": np.zeros(shape, np.float32), "n_items": np.array([huge])}
+        whole = draw.choice(((huge, 0, 4), (1, huge, 0), (huge, 1, 0)))
+        made = {"dense": np.zeros(whole, np.float32), "n_items": np.array([huge])}
     else:
         made = {"start": first, "ids": np.zeros(1, np.int32), "values": np.zeros((1, 4), np.float32)}
         made["n_items"] = np.array([huge])

@@ -169,7 +169,7 @@ def _one_process(path: str, seed: int, first: int, limits: Limits, end: float, f
             hung = True
             worker.kill()
             break
-    report.outcomes.update(dict(zip(COUNTED, counts, strict=True)))
+    report.outcomes.update(dict(zip(COUNTED, counts[:], strict=True)))
     if not finished:
         bad = int(at.value)
         worker.join()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from command_line import Cli, Done
 
 settings.register_profile("fedrec", deadline=None)
 settings.load_profile("fedrec")
@@ -23,17 +23,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@dataclass
-class Done:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def fedrec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Done]:
+def fedrec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
     """``fedrec("run", "popularity")`` in an empty folder; gives exit status, output and errors as a shell sees them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")

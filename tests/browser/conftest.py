@@ -18,6 +18,7 @@ from webdriver import Browser, programs
 from fedrec.recipes import published
 from fedrec.report.model.comparison import Failure, compare_runs
 from fedrec.report.model.reproduction import Panel, Reproduction, line_of
+from fedrec.report.model.runs import FinishedRun
 from fedrec.report.page.comparison import comparison_page
 from fedrec.report.page.reproduction import reproduction_page
 
@@ -34,7 +35,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     opened.close()
 
 
-def runs(method: str, level: float, protocol: str = "strict", seeds: tuple[int, ...] = (0, 1)) -> list:
+def runs(method: str, level: float, protocol: str = "strict", seeds: tuple[int, ...] = (0, 1)) -> list[FinishedRun]:
     rng = np.random.default_rng(len(method))
     found = []
     for seed in seeds:

@@ -29,7 +29,8 @@ def column(browser: Browser, table: int, place: int) -> list[str]:
         "const t = document.querySelectorAll('table.sortable')[arguments[0]];"
         "return [...t.tBodies[0].rows].map(r => r.cells[arguments[1]].textContent)"
     )
-    return browser.run(script, table, place)
+    texts: list[str] = browser.run(script, table, place)
+    return texts
 
 
 def numbers(texts: list[str]) -> list[float]:
@@ -92,7 +93,9 @@ def test_a_curve_shows_its_values_under_the_pointer(page: Browser) -> None:
     data = page.run("return JSON.parse(document.querySelector('figure.curves script').textContent)")
     page.move(box[0] + box[2] / 2, box[1] + box[3] / 2)
     told = page.run("const t = document.querySelector('figure.curves .tip'); return t.hidden ? '' : t.textContent")
-    shown = int(re.match(r"round (\d+)", told).group(1))
+    under = re.match(r"round (\d+)", told)
+    assert under is not None
+    shown = int(under.group(1))
     at = data["rounds"].index(shown)
     assert 10 < shown < 25  # the middle of 30 rounds, more or less
     for series in data["series"]:

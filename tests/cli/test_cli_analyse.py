@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from command_line import Cli
 
 QUICK = ("--ks", "4,8", "--filter-rounds", "2", "--rounds", "2", "--trained", "fedavg", "--out", "found")
 
 
-def test_filters_leave_a_figure_and_its_data_and_are_read_the_second_time(fedrec: Any, tmp_path: Path) -> None:
+def test_filters_leave_a_figure_and_its_data_and_are_read_the_second_time(fedrec: Cli, tmp_path: Path) -> None:
     done = fedrec("analyse", "filters", *QUICK, "--noise", "0,0.5", "--quiet")
     assert done.status == 0, done.err
     picture = (tmp_path / "found" / "filters-demo-strict.png").read_bytes()
@@ -36,7 +37,7 @@ def test_filters_leave_a_figure_and_its_data_and_are_read_the_second_time(fedrec
     assert (tmp_path / "found" / "filters-demo-strict.png").read_bytes() == picture
 
 
-def test_one_scale_of_noise_leaves_its_panel_out(fedrec: Any, tmp_path: Path) -> None:
+def test_one_scale_of_noise_leaves_its_panel_out(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("analyse", "filters", *QUICK, "--noise", "0", "--quiet").status == 0
     assert not list((tmp_path / "found").glob("*/*noise*"))
 
@@ -50,7 +51,7 @@ def test_one_scale_of_noise_leaves_its_panel_out(fedrec: Any, tmp_path: Path) ->
         ("--jobs", "0", "1 or more"),
     ],
 )
-def test_bad_input_is_one_line(fedrec: Any, tmp_path: Path, option: Any, value: Any, says: Any) -> None:
+def test_bad_input_is_one_line(fedrec: Cli, tmp_path: Path, option: str, value: str, says: str) -> None:
     done = fedrec("analyse", "filters", option, value)
     assert done.status == 2
     assert says in done.err
@@ -58,7 +59,7 @@ def test_bad_input_is_one_line(fedrec: Any, tmp_path: Path, option: Any, value: 
     assert not (tmp_path / "analyses").exists()
 
 
-def test_the_leak_alone_follows_its_formula_and_stands_beside_a_run(fedrec: Any, tmp_path: Path) -> None:
+def test_the_leak_alone_follows_its_formula_and_stands_beside_a_run(fedrec: Cli, tmp_path: Path) -> None:
     shared = ("--data", "demo", "--protocol", "paper-fedca")
     ran = fedrec("run", "local", *shared, "--rounds", "6", "--no-models", "--out", "alone", "--quiet")
     assert ran.status == 0
@@ -78,7 +79,7 @@ def test_the_leak_alone_follows_its_formula_and_stands_beside_a_run(fedrec: Any,
         assert {row["value"] for row in csv.DictReader(file)} == {"0.100000"}  # chance
 
 
-def test_the_leak_analysis_wants_runs_of_the_same_protocol(fedrec: Any, tmp_path: Path) -> None:
+def test_the_leak_analysis_wants_runs_of_the_same_protocol(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("run", "popularity", "--data", "demo", "--no-models", "--out", "other", "--quiet").status == 0
     done = fedrec("analyse", "leak", "other", "--data", "demo", "--protocol", "paper-fedca")
     assert done.status == 2
@@ -86,7 +87,7 @@ def test_the_leak_analysis_wants_runs_of_the_same_protocol(fedrec: Any, tmp_path
     assert done.err.count("\n") == 1
 
 
-def test_items_of_a_feddae_run_are_mapped(fedrec: Any, tmp_path: Path) -> None:
+def test_items_of_a_feddae_run_are_mapped(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("run", "feddae", "--rounds", "1", "--set", "dim=4", "--out", "dae", "--quiet").status == 0
     done = fedrec("analyse", "items", "dae", "--users", "u003,u010", "--out", "found")
     assert done.status == 0, done.err
@@ -103,7 +104,7 @@ def test_items_of_a_feddae_run_are_mapped(fedrec: Any, tmp_path: Path) -> None:
     assert "a run of feddae" in fedrec("analyse", "views", "dae").err
 
 
-def test_two_views_are_compared_run_by_run(fedrec: Any, tmp_path: Path) -> None:
+def test_two_views_are_compared_run_by_run(fedrec: Cli, tmp_path: Path) -> None:
     for method in ("fed3cr", "fedrap"):
         assert fedrec("run", method, "--rounds", "1", "--set", "dim=4", "--out", method, "--quiet").status == 0
     done = fedrec("analyse", "views", "fed3cr", "fedrap", "--client", "u007", "--depth", "20", "--out", "found")

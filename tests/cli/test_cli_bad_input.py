@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from command_line import Cli, Done
 
 GOOD = "user,item,timestamp\n" + "".join(f"u{u},i{i},{i}\n" for u in range(8) for i in range(u, u + 6))
 
 
-def assert_refused(done: Any, *words: str) -> None:
+def assert_refused(done: Done, *words: str) -> None:
     assert done.status == 2, done.err
     lines = [line for line in done.err.splitlines() if line.strip()]
     assert len(lines) == 1, done.err
@@ -60,7 +61,9 @@ def assert_nothing_written(folder: Path, *kept: str) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_a_wrong_word_is_one_line(fedrec: Any, tmp_path: Path, arguments: Any, words: tuple[str, ...]) -> None:
+def test_a_wrong_word_is_one_line(
+    fedrec: Cli, tmp_path: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
     assert_refused(fedrec(*arguments), *words)
     assert_nothing_written(tmp_path)
 
@@ -78,18 +81,18 @@ def test_a_wrong_word_is_one_line(fedrec: Any, tmp_path: Path, arguments: Any, w
     ],
     ids=["short row", "bad time", "too few to split", "mixed ids", "no rows", "empty", "no item column"],
 )
-def test_a_wrong_file_is_one_line(fedrec: Any, tmp_path: Path, text: Any, words: tuple[str, ...]) -> None:
+def test_a_wrong_file_is_one_line(fedrec: Cli, tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     (tmp_path / "data.csv").write_text(text)
     assert_refused(fedrec("run", "popularity", "--data", "data.csv"), *words)
     assert_nothing_written(tmp_path, "data.csv")
 
 
-def test_an_unreadable_file_is_one_line(fedrec: Any, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     (tmp_path / "data.csv").mkdir()
     assert_refused(fedrec("run", "popularity", "--data", "data.csv"), "data.csv")
 
 
-def test_a_used_folder_is_kept_as_it_is(fedrec: Any, tmp_path: Path) -> None:
+def test_a_used_folder_is_kept_as_it_is(fedrec: Cli, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     assert_refused(fedrec("run", "popularity", "--out", "mine"), "already used", "--resume")
@@ -98,18 +101,18 @@ def test_a_used_folder_is_kept_as_it_is(fedrec: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_unwritable_folder_is_one_line(fedrec: Any, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     assert_refused(fedrec("run", "popularity", "--out", "closed/run"), "cannot write")
 
 
-def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec: Any, tmp_path: Path) -> None:
+def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     assert_refused(fedrec("run", "popularity", "--out", "file/run"), "cannot write")
     assert (tmp_path / "file").read_text() == "x"
 
 
-def test_an_unknown_user_or_count_is_one_line(fedrec: Any, tmp_path: Path) -> None:
+def test_an_unknown_user_or_count_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
     assert_refused(fedrec("recommend", "r", "--user", "nobody"), "no user 'nobody'")
     user = fedrec("recommend", "r", "--user", "u001", "-k", "0")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Cli
 from fedrec.methods import registry
 
 PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
-Cli = Callable[..., Any]
 
 
 @pytest.fixture

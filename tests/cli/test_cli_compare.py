@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import Result
 from typer.testing import CliRunner
 
 from fedrec.cli.compare import data_names
@@ -24,11 +25,11 @@ from fedrec.experiment.resolve import resolve
 FAST = ["--rounds", "2", "--set", "epochs=1", "--set", "dim=4", "--quiet"]
 
 
-def call(*words: Any) -> Any:
+def call(*words: object) -> Result:
     return CliRunner().invoke(app, ["compare", *map(str, words)])
 
 
-def bad(*words: Any) -> str:
+def bad(*words: object) -> str:
     problem = call(*words).exception
     assert isinstance(problem, BadInput), problem
     assert "\n" not in str(problem)
@@ -36,14 +37,14 @@ def bad(*words: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     """One comparison of a federated and two centralised methods."""
     out = tmp_path_factory.mktemp("compare") / "out"
     words = ["fedavg", "ease", "mf", "--seeds", "0,1", *FAST, "--set", "ease.lam=50"]
     return out, call(*words, "--out", out, "--json", out.parent / "c.json")
 
 
-def test_table_has_groups_controls_and_notes(first: tuple[Path, Any]) -> None:
+def test_table_has_groups_controls_and_notes(first: tuple[Path, Result]) -> None:
     _, result = first
     assert result.exit_code == 0, result.output
     for word in ("fedavg", "ease", "random", "popularity", "local", "federated", "centralised", "controls"):
@@ -53,7 +54,7 @@ def test_table_has_groups_controls_and_notes(first: tuple[Path, Any]) -> None:
     assert "LEAK" not in result.stdout  # strict
 
 
-def test_files_are_written(first: tuple[Path, Any]) -> None:
+def test_files_are_written(first: tuple[Path, Result]) -> None:
     out, _ = first
     for name in ("compare.png", "curves.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
@@ -65,7 +66,7 @@ def test_files_are_written(first: tuple[Path, Any]) -> None:
     assert not list(out.glob(".*.tmp"))
 
 
-def test_json_rows(first: tuple[Path, Any]) -> None:
+def test_json_rows(first: tuple[Path, Result]) -> None:
     content = json.loads((first[0].parent / "c.json").read_text(encoding="utf-8"))
     assert content["schema"] == "fedrec.compare/1"
     rows = {row["method"]: row for row in content["rows"]}
@@ -83,7 +84,7 @@ def test_json_rows(first: tuple[Path, Any]) -> None:
     assert rows["fedavg"]["bytes"]["upload"] > 0
 
 
-def test_runs_equal_single_runs(first: tuple[Path, Any]) -> None:
+def test_runs_equal_single_runs(first: tuple[Path, Result]) -> None:
     content = json.loads((first[0].parent / "c.json").read_text(encoding="utf-8"))
     row = next(row for row in content["rows"] if row["method"] == "fedavg")
     alone = running.execute(resolve("fedavg", {"rounds": 2, "seed": 1, "settings": {"epochs": 1, "dim": 4}}))
@@ -91,7 +92,7 @@ def test_runs_equal_single_runs(first: tuple[Path, Any]) -> None:
 
 
 def test_second_call_reads_and_an_unfinished_run_is_resumed(
-    first: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch
+    first: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, _ = first
     (out / "fedavg-seed1" / "result.json").unlink()  # as if the run had been killed
@@ -117,7 +118,7 @@ def test_second_call_reads_and_an_unfinished_run_is_resumed(
     assert metrics((out / "compare.csv").read_text(encoding="utf-8")) == metrics(before)
 
 
-def test_so_far_shows_what_is_finished_and_starts_nothing(first: tuple[Path, Any], tmp_path: Path) -> None:
+def test_so_far_shows_what_is_finished_and_starts_nothing(first: tuple[Path, Result], tmp_path: Path) -> None:
     out, _ = first
     here = tmp_path / "part"
     shutil.copytree(out, here)
@@ -136,13 +137,13 @@ def test_so_far_shows_what_is_finished_and_starts_nothing(first: tuple[Path, Any
     assert "without --so-far" in bad(*words, "--out", tmp_path / "none")
 
 
-def test_other_settings_in_the_folder_are_bad_input(first: tuple[Path, Any]) -> None:
+def test_other_settings_in_the_folder_are_bad_input(first: tuple[Path, Result]) -> None:
     out, _ = first
     text = bad("fedavg", "--seeds", "0", "--rounds", "3", "--set", "epochs=1", "--set", "dim=4", "--out", out)
     assert "rounds is 2 there, 3 now" in text
 
 
-def test_how_a_run_is_carried_out_is_not_what_it_is(first: tuple[Path, Any]) -> None:
+def test_how_a_run_is_carried_out_is_not_what_it_is(first: tuple[Path, Result]) -> None:
     out, _ = first
     words = ["ease", "--seeds", "0", *FAST, "--set", "ease.lam=50", "--memory-mb", "64", "--out", out]
     assert call(*words).exit_code == 0
@@ -219,7 +220,7 @@ def test_default_folder_is_named_after_data_and_protocol() -> None:
     assert comparing.default_folder("scale:users=10", "strict") == Path("runs/compare-scale-users-10-strict")
 
 
-def test_stored_settings_are_those_of_the_command(first: tuple[Path, Any]) -> None:
+def test_stored_settings_are_those_of_the_command(first: tuple[Path, Result]) -> None:
     there = yaml.safe_load((first[0] / "local-seed1" / "settings.yaml").read_text(encoding="utf-8"))
     assert (there["method"], there["seed"], there["rounds"]) == ("local", 1, 2)
 

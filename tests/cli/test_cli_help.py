@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 import pytest
 from typer.main import get_command
 
+from command_line import Cli
 from fedrec.cli.main import app
 
 
@@ -23,7 +23,7 @@ ALL = dict(commands(get_command(app)))
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_every_parameter_is_explained(words: tuple[str, ...], fedrec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_parameter_is_explained(words: tuple[str, ...], fedrec: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     shown = " ".join(fedrec(*words, "--help").out.split())
     for parameter in ALL[words].get_params(click.Context(ALL[words])):

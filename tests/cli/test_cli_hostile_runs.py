@@ -7,11 +7,11 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from command_line import Cli
 from crafted_state import HOSTILE_NAMES, craft, craft_old, hostile_structures, parts
 from fedrec.core.loop import Progress, Record
 from fedrec.experiment.resolve import resolve
@@ -58,7 +58,7 @@ def relist(folder: Path) -> None:
     write_manifest(folder, names, {})
 
 
-def refused(fedrec: Callable[..., Any], file: Path) -> str:
+def refused(fedrec: Cli, file: Path) -> str:
     """The one line with which a folder is refused; it names the file."""
     folder = file.parent
     word = ("recommend", folder, "--user", "u001") if folder.name == "finished" else ("run", "--resume", folder)
@@ -72,7 +72,7 @@ def refused(fedrec: Callable[..., Any], file: Path) -> str:
     return str(lines[0])
 
 
-def test_as_they_are_they_are_read(fedrec: Callable[..., Any], finished: Path, stopped: Path) -> None:
+def test_as_they_are_they_are_read(fedrec: Cli, finished: Path, stopped: Path) -> None:
     assert fedrec("recommend", finished, "--user", "u001").status == 0
     assert fedrec("run", "--resume", stopped, "--quiet").status == 0
     ours, theirs = (json.loads((run / "result.json").read_text())["metrics"] for run in (finished, stopped))
@@ -82,7 +82,7 @@ def test_as_they_are_they_are_read(fedrec: Callable[..., Any], finished: Path, s
 @pytest.mark.parametrize("old", [False, True], ids=["sealed", "as of 0.1.0"])
 @pytest.mark.parametrize("attempt", HOSTILE_NAMES)
 def test_a_name_leads_nowhere(
-    fedrec: Callable[..., Any], finished: Path, stopped: Path, attempt: str, old: bool, tmp_path: Path
+    fedrec: Cli, finished: Path, stopped: Path, attempt: str, old: bool, tmp_path: Path
 ) -> None:
     make, trace = craft_old if old else craft, tmp_path / "trace"
     call = {"class": HOSTILE_NAMES[attempt], "fields": {"command": {"plain": f"touch {trace}"}}}
@@ -98,7 +98,7 @@ def test_a_name_leads_nowhere(
 
 
 @pytest.mark.parametrize("case", STRUCTURES)
-def test_a_structure_that_is_not_the_methods_is_refused(fedrec: Callable[..., Any], finished: Path, case: str) -> None:
+def test_a_structure_that_is_not_the_methods_is_refused(fedrec: Cli, finished: Path, case: str) -> None:
     file = finished / "model.safetensors"
     good, arrays, about = parts(file)
     craft(file, hostile_structures(good)[case], arrays, about)
@@ -118,7 +118,7 @@ def test_a_structure_that_is_not_the_methods_is_refused(fedrec: Callable[..., An
         '{"round": 1, "best_round": 1, "best_value": "x", "judged_since_best": 0, "records": []}',
     ],
 )  # fmt: skip
-def test_a_checkpoint_says_where_the_run_stood(fedrec: Callable[..., Any], stopped: Path, about: str) -> None:
+def test_a_checkpoint_says_where_the_run_stood(fedrec: Cli, stopped: Path, about: str) -> None:
     file = stopped / "checkpoint.safetensors"
     good, arrays, _ = parts(file)
     craft(file, json.dumps(good), arrays, about)
@@ -157,7 +157,7 @@ LIES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("old", [False, True], ids=["sealed", "as of 0.1.0"])
 @pytest.mark.parametrize("lie", LIES)
-def test_a_file_that_lies_about_itself(fedrec: Callable[..., Any], stopped: Path, lie: str, old: bool) -> None:
+def test_a_file_that_lies_about_itself(fedrec: Cli, stopped: Path, lie: str, old: bool) -> None:
     file = stopped / "checkpoint.safetensors"
     if old:
         good, arrays, about = parts(file)
@@ -189,9 +189,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("sealing", [True, False], ids=["sealed", "as of 0.1.0"])
 @pytest.mark.parametrize("case", SETTINGS)
-def test_settings_are_plain_values(
-    fedrec: Callable[..., Any], stopped: Path, case: str, sealing: bool, tmp_path: Path
-) -> None:
+def test_settings_are_plain_values(fedrec: Cli, stopped: Path, case: str, sealing: bool, tmp_path: Path) -> None:
     file, text = stopped / "settings.yaml", SETTINGS[case]
     text = text if text.endswith("\n") or not sealing else text + "\n"
     file.write_text(sealed.sealed_yaml(text) if sealing else text)
@@ -212,7 +210,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("case", RESULTS)
-def test_a_result_is_an_object_with_what_a_result_says(fedrec: Callable[..., Any], finished: Path, case: str) -> None:
+def test_a_result_is_an_object_with_what_a_result_says(fedrec: Cli, finished: Path, case: str) -> None:
     file = finished / "result.json"
     file.write_bytes(RESULTS[case].encode(errors="surrogateescape"))
     assert "manifest.json" in refused(fedrec, file)  # it is not the file that was written
@@ -221,7 +219,7 @@ def test_a_result_is_an_object_with_what_a_result_says(fedrec: Callable[..., Any
 
 
 @pytest.mark.parametrize(("name", "value"), [("rounds", "9" * 4000), ("metrics", "[]"), ("data", "3"), ("seed", '"0"')])
-def test_a_result_has_the_right_kinds(fedrec: Callable[..., Any], finished: Path, name: str, value: str) -> None:
+def test_a_result_has_the_right_kinds(fedrec: Cli, finished: Path, name: str, value: str) -> None:
     file = finished / "result.json"
     plain = {**json.loads(file.read_text()), name: "HERE"}
     file.write_text(json.dumps(plain).replace('"HERE"', value))
@@ -229,14 +227,14 @@ def test_a_result_has_the_right_kinds(fedrec: Callable[..., Any], finished: Path
     assert repr(name) in refused(fedrec, file)
 
 
-def test_a_file_edited_on_purpose_is_refused(fedrec: Callable[..., Any], finished: Path, stopped: Path) -> None:
+def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:
     for folder in (finished, stopped):
         file = folder / "settings.yaml"
         file.write_text(file.read_text().replace("seed: 0", "seed: 1"))
         assert "start a new run" in refused(fedrec, file)
 
 
-def test_a_manifest_that_is_gone_is_missed(fedrec: Callable[..., Any], finished: Path) -> None:
+def test_a_manifest_that_is_gone_is_missed(fedrec: Cli, finished: Path) -> None:
     (finished / "manifest.json").unlink()
     assert "is missing" in refused(fedrec, finished / "manifest.json")
 

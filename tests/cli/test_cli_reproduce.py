@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from command_line import Cli
 from fedrec.experiment import pool as pools
 from fedrec.experiment import reproduce as reproducing
 from fedrec.experiment import run as running
@@ -64,7 +65,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_a_table_with_published_ours_and_strict(fedrec: Any, paper: Any, ran: list[str], tmp_path: Path) -> None:
+def test_a_table_with_published_ours_and_strict(
+    fedrec: Cli, paper: Callable[[PublishedTable], None], ran: list[str], tmp_path: Path
+) -> None:
     paper(small_table())
     done = fedrec("reproduce", "fedca", "--seeds", "0,1", "--jobs", 1, "--out", "o", "--json", "t.json", "--quiet")
     assert done.status == 0, done.err
@@ -94,7 +97,7 @@ def test_a_table_with_published_ours_and_strict(fedrec: Any, paper: Any, ran: li
 
 
 def test_an_interrupted_table_goes_on_without_repeating_a_cell(
-    fedrec: Any, paper: Any, ran: list[str], monkeypatch: pytest.MonkeyPatch
+    fedrec: Cli, paper: Callable[[PublishedTable], None], ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paper(small_table())
     execute = running.execute
@@ -128,7 +131,7 @@ def test_an_interrupted_table_goes_on_without_repeating_a_cell(
 
 
 def test_a_cell_that_fails_is_named_and_the_others_go_on(
-    fedrec: Any, paper: Any, monkeypatch: pytest.MonkeyPatch
+    fedrec: Cli, paper: Callable[[PublishedTable], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paper(small_table())
     execute = running.execute
@@ -149,7 +152,7 @@ def test_a_cell_that_fails_is_named_and_the_others_go_on(
     assert again.status == 0  # what failed is tried again
 
 
-def test_quick_is_marked_everywhere(fedrec: Any, paper: Any, tmp_path: Path) -> None:
+def test_quick_is_marked_everywhere(fedrec: Cli, paper: Callable[[PublishedTable], None], tmp_path: Path) -> None:
     paper(small_table(rows=small_table().rows[1:2]))
     done = fedrec("reproduce", "fedca", "--seeds", "0", "--quick", "--jobs", 1, "--out", "o", "--quiet")
     assert done.status == 0, done.err
@@ -161,7 +164,7 @@ def test_quick_is_marked_everywhere(fedrec: Any, paper: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_processes_of_their_own_give_the_same_table(fedrec: Any, paper: Any) -> None:
+def test_processes_of_their_own_give_the_same_table(fedrec: Cli, paper: Callable[[PublishedTable], None]) -> None:
     paper(small_table(rows=small_table().rows[:1]))
     alone = fedrec("reproduce", "fedca", "--seeds", "0", "--jobs", 1, "--out", "a", "--quiet")
     together = fedrec("reproduce", "fedca", "--seeds", "0", "--jobs", 2, "--memory-mb", 3000, "--out", "b", "--quiet")
@@ -169,7 +172,9 @@ def test_processes_of_their_own_give_the_same_table(fedrec: Any, paper: Any) -> 
     assert together.out.splitlines()[:-1] == alone.out.splitlines()[:-1]
 
 
-def test_missing_data_says_which_file_and_where(fedrec: Any, paper: Any, tmp_path: Path) -> None:
+def test_missing_data_says_which_file_and_where(
+    fedrec: Cli, paper: Callable[[PublishedTable], None], tmp_path: Path
+) -> None:
     row = TableRow("FCF", "fcf", {"away": values("0.1 0.1")})
     paper(small_table(columns=(Column("away", "MC-100K", "microlens-100k"),), rows=(row,)))
     done = fedrec("reproduce", "fedca")
@@ -191,14 +196,14 @@ def test_missing_data_says_which_file_and_where(fedrec: Any, paper: Any, tmp_pat
         (["fedca", "--jobs", "0"], "--jobs 0 is out of range"),
     ],
 )
-def test_bad_input_is_one_line(fedrec: Any, words: list[str], said: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(fedrec: Cli, words: list[str], said: str, tmp_path: Path) -> None:
     done = fedrec("reproduce", *words, "--data-dir", tmp_path)
     assert done.status == 2
     assert said in done.err
     assert len(done.err.strip().splitlines()) == 1
 
 
-def test_fedca_table_7_equals_the_paper_to_the_digit(fedrec: Any, tmp_path: Path) -> None:
+def test_fedca_table_7_equals_the_paper_to_the_digit(fedrec: Cli, tmp_path: Path) -> None:
     done = fedrec("reproduce", "fedca", "--table", 7, "--out", "o")
     assert done.status == 0, done.err
     assert "misprint" in done.out
@@ -338,7 +343,9 @@ def test_a_large_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     assert started[2][1] == 0
 
 
-def test_two_at_once_in_one_folder_are_refused(fedrec: Any, paper: Any, tmp_path: Path) -> None:
+def test_two_at_once_in_one_folder_are_refused(
+    fedrec: Cli, paper: Callable[[PublishedTable], None], tmp_path: Path
+) -> None:
     paper(small_table(rows=small_table().rows[1:2]))
     with reproducing.alone(tmp_path / "o"):
         done = fedrec("reproduce", "fedca", "--seeds", "0", "--jobs", 1, "--out", "o", "--quiet")

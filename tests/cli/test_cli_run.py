@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from command_line import Cli
 from fedrec.data.load import load
 
 KEYS = {
@@ -16,7 +16,7 @@ KEYS = {
 }  # fmt: skip
 
 
-def test_run_writes_the_promised_object(fedrec: Any, tmp_path: Path) -> None:
+def test_run_writes_the_promised_object(fedrec: Cli, tmp_path: Path) -> None:
     done = fedrec("run", "fedavg", "--rounds", "3", "--set", "dim=4", "--json", "r.json", "--out", "r")
     assert done.status == 0, done.err
     found = json.loads((tmp_path / "r.json").read_text())
@@ -40,7 +40,7 @@ def test_run_writes_the_promised_object(fedrec: Any, tmp_path: Path) -> None:
     assert len((tmp_path / "r" / "rounds.jsonl").read_text().splitlines()) == 3
 
 
-def test_the_same_seed_gives_the_same_result_and_a_finished_run_is_only_read(fedrec: Any, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_result_and_a_finished_run_is_only_read(fedrec: Cli, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert fedrec("run", "fcf", "--rounds", "2", "--out", name, "--json", f"{name}.json", "--quiet").status == 0
     one, other = (json.loads((tmp_path / f"{n}.json").read_text())["metrics"] for n in "ab")
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_result_and_a_finished_run_is_only_read(fed
 
 
 @pytest.mark.parametrize("method", ["popularity", "ease", "gfcf", "mf", "fedavg", "local"])
-def test_recommend_gives_items_the_user_does_not_have(fedrec: Any, method: Any) -> None:
+def test_recommend_gives_items_the_user_does_not_have(fedrec: Cli, method: str) -> None:
     rounds = () if method in ("popularity", "ease", "gfcf") else ("--rounds", "2")
     assert fedrec("run", method, *rounds, "--out", "r", "--quiet").status == 0
     data = load("demo")
@@ -69,14 +69,14 @@ def test_recommend_gives_items_the_user_does_not_have(fedrec: Any, method: Any) 
         assert title == titles[item]
 
 
-def test_recommend_never_runs_out_of_range(fedrec: Any) -> None:
+def test_recommend_never_runs_out_of_range(fedrec: Cli) -> None:
     assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
     done = fedrec("recommend", "r", "--user", load("demo").user_ids[0], "-k", "100000")
     assert done.status == 0
     assert len(done.out.splitlines()) < 160
 
 
-def test_methods_lists_and_shows_cards(fedrec: Any) -> None:
+def test_methods_lists_and_shows_cards(fedrec: Cli) -> None:
     listing = fedrec("methods").out
     for name in ("popularity", "ease", "local", "fedavg"):
         assert name in listing
@@ -85,12 +85,12 @@ def test_methods_lists_and_shows_cards(fedrec: Any) -> None:
         assert word in card
 
 
-def test_data_lists_and_describes(fedrec: Any) -> None:
+def test_data_lists_and_describes(fedrec: Cli) -> None:
     assert "ml-100k" in fedrec("data", "list").out
     assert "160" in fedrec("data", "describe", "demo").out
 
 
-def test_own_data_in_a_file(fedrec: Any, tmp_path: Path) -> None:
+def test_own_data_in_a_file(fedrec: Cli, tmp_path: Path) -> None:
     rows = "".join(f"anna{u}\tbook{(u * 3 + i) % 20}\t{i}\n" for u in range(12) for i in range(8))
     (tmp_path / "mine.tsv").write_text("user\titem\ttimestamp\n" + rows)
     assert fedrec("run", "ease", "--data", "mine.tsv", "--out", "r", "--quiet").status == 0
@@ -99,10 +99,10 @@ def test_own_data_in_a_file(fedrec: Any, tmp_path: Path) -> None:
     assert all(line.split()[1].startswith("book") for line in done.out.splitlines())
 
 
-def test_a_failure_is_one_line_and_status_1(fedrec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_one_line_and_status_1(fedrec: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedrec.methods.references.popularity import Popularity
 
-    def broken(*_: Any) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("the roof fell in")
 
     monkeypatch.setattr(Popularity, "step", broken)
@@ -112,14 +112,14 @@ def test_a_failure_is_one_line_and_status_1(fedrec: Any, monkeypatch: pytest.Mon
     assert "Traceback" not in done.err
 
 
-def test_version_and_help(fedrec: Any) -> None:
+def test_version_and_help(fedrec: Cli) -> None:
     assert "fedrec 0" in fedrec("--version").out
     helped = fedrec("--help").out
     for verb in ("run", "compare", "recommend", "methods", "data", "doctor"):
         assert verb in helped
 
 
-def test_a_paper_protocol_says_what_is_wrong_with_it(fedrec: Any) -> None:
+def test_a_paper_protocol_says_what_is_wrong_with_it(fedrec: Cli) -> None:
     done = fedrec("run", "popularity", "--protocol", "paper-fedca", "--out", "r", "--quiet")
     assert done.status == 0
     assert "held-out" in done.out

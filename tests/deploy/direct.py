@@ -6,8 +6,9 @@ from typing import Any
 
 from fedrec.core.loop import Plan, Progress, run_rounds
 from fedrec.deploy.flower.records import from_records, to_records
-from fedrec.deploy.messages.envelope import BadLetter, Plain, fault_in, unpack_answer
+from fedrec.deploy.messages.envelope import Plain, fault_in, unpack_answer
 from fedrec.deploy.messages.letters import Answer, Fault
+from fedrec.deploy.messages.plain_values import BadLetter
 from fedrec.experiment.prepare import prepare
 from fedrec.laws.nodes import RUN, DirectExchange, federation
 from fedrec.runs.settings import RunSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.settings import build
-from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
+from fedrec.deploy.flower.commands import Cluster, ServerFiles, Value, register
 from fedrec.deploy.processes import free_ports
 from fedrec.deploy.server.job import Job, read_served
 from fedrec.deploy.server.rules import Rules
@@ -31,7 +31,12 @@ def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: 
             if keys is not None:
                 key = keys / f"node{part}"
                 register(cluster.home, keys / f"node{part}.pub")
-            config = {"folder": str(folder / f"node{part}"), "part": part, "parts": nodes, "repeatable": True}
+            config: dict[str, Value] = {
+                "folder": str(folder / f"node{part}"),
+                "part": part,
+                "parts": nodes,
+                "repeatable": True,
+            }
             cluster.start_node(f"node{part}", port, config, key)
     except BaseException:
         cluster.stop()
@@ -60,7 +65,10 @@ def wait(true: Callable[[], Any], seconds: float, what: str, cluster: Cluster | 
 def carry_out(cluster: Cluster, run: RunFolder, seconds: float = 180.0) -> list[Any]:
     """Run to the end; the log of rounds."""
     cluster.start_run(run.path)
-    done = lambda: (read_served(run.path) or {}).get("state") in ("done", "failed")  # noqa: E731
+
+    def done() -> bool:
+        return (read_served(run.path) or {}).get("state") in ("done", "failed")
+
     wait(lambda: done() or cluster.crew.members["run"].poll() is not None, seconds, "the run's end", cluster)
     said = read_served(run.path) or {}
     assert said.get("done"), f"{said}\n{cluster.crew.tail('run', 40)}"

@@ -23,6 +23,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
+from found_methods import find_federated
 
 SMALL = {"epochs": 2, "dim": 4}
 
@@ -109,7 +110,7 @@ def test_nothing_private_crosses(tmp_path: Path) -> None:
 
     runtime, plan, progress, exchange = federation(tmp_path, settings, 2, spoil=spy)
     records_of(runtime, plan, progress)
-    upload = find("fedavg").Upload
+    upload = find_federated("fedavg").Upload
     for name, ask, answer in answers:
         crossed = b"".join(answer.uploads) + ask.download
         for data in answer.uploads:
@@ -134,7 +135,7 @@ def spoilt(how: str) -> Callable[[str, Ask, Callable[[], Answer]], Answer | Faul
         answer = work()
         if how == "late":  # it did the work, but nobody waits any more
             return Fault("no answer within 5 s")
-        upload = wire.decode(find("fedavg").Upload, answer.uploads[0])
+        upload = wire.decode(find_federated("fedavg").Upload, answer.uploads[0])
         if how == "nan":
             values = upload.rows.values.copy()
             values[5, 1] = np.nan

@@ -7,6 +7,7 @@ import random
 import shutil
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ def readers(folder: Path) -> dict[str, Callable[[], Any]]:
         elif name == "answer.safetensors":
             found[name] = lambda: node(folder).store.answer("")
         elif name.endswith(".json"):
-            found[name] = lambda name=name: node(folder).store.read_json(name)
+            found[name] = partial(lambda name: node(folder).store.read_json(name), name)
         elif ".download" in name:
-            found[name] = lambda name=name: node(folder).store.read_bytes(name.removesuffix(".safetensors"))
+            found[name] = partial(lambda name: node(folder).store.read_bytes(name.removesuffix(".safetensors")), name)
         elif name.endswith(".users"):
-            found[name] = lambda name=name: node(folder).store.read(name, dict[str, np.ndarray])
+            found[name] = partial(lambda name: node(folder).store.read(name, dict[str, np.ndarray]), name)
         elif name.endswith(".safetensors"):
-            found[name] = lambda name=name: node(folder).private(name)
+            found[name] = partial(lambda name: node(folder).private(name), name)
     return found
 
 

@@ -17,14 +17,15 @@ from fedrec.deploy.messages.letters import Answer, Ask, Fault
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.resolve import resolve
-from fedrec.methods.registry import federated, find
+from fedrec.methods.registry import federated
+from found_methods import find_federated
 
 SMALL = {"dim": 4, "epochs": 1, "warmup": 1}
 Spoil = Callable[[str, Ask, Callable[[], Answer]], Answer | Fault]
 
 
 def settings_of(method: str, rounds: int, more: dict[str, Any]) -> Any:
-    kind = find(method)
+    kind = find_federated(method)
     own = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
     return resolve(method, {"rounds": rounds, "clients": 9, "settings": {**own, **kind.small, **more}})
 

@@ -11,6 +11,7 @@ import pytest
 from direct import RUN, DirectExchange, in_process, records_of
 
 from fedrec.core.loop import Progress
+from fedrec.core.method import Method
 from fedrec.core.settings import build
 from fedrec.data.load import load
 from fedrec.deploy.credentials import make_node, make_server
@@ -55,6 +56,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
     word = Meet(RUN, settings.model_dump_json(exclude={"data_dir"}), catalogue)
     roster = Roster.of([Node(o, RUN).meet(word) for o in reversed(options)])
     method = prepare(settings).method
+    assert isinstance(method, Method)
     plan, progress = plan_of(settings, find_protocol(settings.protocol), method), Progress()
     runtime = Federation(
         method,

@@ -24,6 +24,7 @@ from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import free_ports, listening, marked
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
+from found_methods import find_federated
 
 NODES = int(os.environ.get("FEDREC_NODES", "4"))
 """Four in every test run; law 2 is asked of two as well (``FEDREC_NODES=2``)."""
@@ -111,7 +112,7 @@ def test_what_crosses_is_uploads_and_sums(cluster: Cluster, folder: Path) -> Non
 
 @pytest.mark.skipif("FEDREC_ALL_METHODS" in os.environ, reason="knows the uploads of three methods")
 def test_uploads_hold_the_methods_fields_only(cluster: Cluster, folder: Path) -> None:
-    kinds = {find(method).Upload for method in ALWAYS}
+    kinds = {find_federated(method).Upload for method in ALWAYS}
     answers = 0
     for path in folder.glob("node*/witness/*-out-blocks-upload*.bin"):
         data = path.read_bytes()

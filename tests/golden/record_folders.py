@@ -22,12 +22,12 @@ from fedrec.deploy.messages.letters import Settle
 from fedrec.deploy.node.node import Node
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute
+from fedrec.methods.registry import find
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
 
 from direct import RUN, federation, records_of
 from golden_cases import CASES, OWN, SMALL
-from golden_figures import find
 
 WORLD = "scale:users=16,items=30,interactions=220"
 USERS = ("1", "9")

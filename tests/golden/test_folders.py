@@ -7,12 +7,12 @@ import io
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Cli
 from fedrec.report.model.runs import load_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("folders-*.tar.xz"))
@@ -22,8 +22,6 @@ for _archive in ARCHIVES:
         _member = _file.extractfile("known.json")
         assert _member is not None
         KNOWN[_archive.name.removeprefix("folders-").removesuffix(".tar.xz")] = json.load(_member)
-
-Cli = Callable[..., Any]
 
 
 def every(kind: str) -> list[Any]:

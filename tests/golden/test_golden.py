@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def near_rounds(found: list[Figures], wanted: list[Figures], same_machine: bool)
             assert one[part] is None or one[part] == pytest.approx(other[part], abs=metric)
 
 
-def near_states(found: dict[str, list[list[object]]], wanted: dict[str, list[list[object]]]) -> None:
+def near_states(found: dict[str, list[list[Any]]], wanted: dict[str, list[list[Any]]]) -> None:
     """The same arrays in any order: shape and type alike, sums to 1e-6 of the array's size."""
     assert set(found) == set(wanted)
     for part in wanted:

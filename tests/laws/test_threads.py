@@ -16,7 +16,7 @@ from fedrec.laws.threads import same_with_any_threads, threads_set
 from fedrec.learn.kernel import fused
 from fedrec.learn.torch import batched
 from fedrec.methods.two_views import train as two_views
-from fedrec.threads import thread_count
+from fedrec.threads import over_pieces, thread_count
 
 TORCH_ENGINES = [pytest.param("fedncf", batched, id="batched"), pytest.param("fed3cr", two_views, id="two-views")]
 USERS_OUT = 11
@@ -62,7 +62,7 @@ def test_what_a_thread_remembers_breaks_it(name: str, engine: ModuleType, monkey
 
 def test_a_piece_that_is_more_than_its_clients_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fused kernel's pieces are cut by the number of threads: their first clients must not be special."""
-    real = fused.over_pieces
+    real = over_pieces
 
     def spoil(kernel: Callable[..., Any], cost: Any, arguments: tuple[Any, ...], threads: int | None) -> None:
         def spoilt(clients: Any, *given: Any) -> None:

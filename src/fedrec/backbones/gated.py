@@ -81,7 +81,7 @@ class GatedViews(Backbone):
         inner = torch.relu(person @ networks["hyper_weight_0"] + networks["hyper_bias_0"].unsqueeze(-2))
         made = inner @ networks["hyper_weight_1"] + networks["hyper_bias_1"].unsqueeze(-2)  # Phi
         wide, h = items.shape[-1], self.hidden
-        first, first_bias, second, second_bias = made.split([wide * h, h, h, 1], dim=-1)
+        first, first_bias, second, second_bias = torch.split(made, [wide * h, h, h, 1], dim=-1)
         if made.shape[-2] == 1:
             layer = first.reshape(*made.shape[:-2], wide, h)
             state = torch.relu(items @ layer + first_bias)

@@ -6,9 +6,13 @@ import datetime
 import ipaddress
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 YEARS = 2
 
@@ -27,7 +31,7 @@ def make_server(folder: Path, hosts: list[str]) -> list[Path]:
     now = datetime.datetime.now(datetime.UTC)
     until = now + datetime.timedelta(days=365 * YEARS)
 
-    def builder(subject: x509.Name, issuer: x509.Name, key: Any) -> x509.CertificateBuilder:
+    def builder(subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -94,7 +98,7 @@ def _with_local(hosts: list[str]) -> list[str]:
     return list(dict.fromkeys([*hosts, "localhost", "127.0.0.1"]))
 
 
-def _alternative(host: str) -> Any:
+def _alternative(host: str) -> x509.GeneralName:
     from cryptography import x509
 
     try:
@@ -103,13 +107,13 @@ def _alternative(host: str) -> Any:
         return x509.DNSName(host)
 
 
-def _pem(certificate: Any) -> bytes:
+def _pem(certificate: x509.Certificate) -> bytes:
     from cryptography.hazmat.primitives import serialization
 
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _secret(key: Any) -> bytes:
+def _secret(key: EllipticCurvePrivateKey) -> bytes:
     from cryptography.hazmat.primitives import serialization
 
     return key.private_bytes(

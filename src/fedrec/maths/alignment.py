@@ -30,7 +30,8 @@ def rotation(factors: Float32, table: Float32, device: str = "cpu") -> Float32:
     import torch
 
     first, _, last = torch.linalg.svd(torch.from_numpy(left).to(device).mT @ torch.from_numpy(right).to(device))
-    return (first @ last).cpu().numpy()
+    found: Float32 = (first @ last).cpu().numpy()
+    return found
 
 
 class Recent:

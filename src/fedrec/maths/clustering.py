@@ -44,7 +44,8 @@ def sketch(rows: Rows, width: int, key: int) -> Float64:
         seen = (rows.values[part] @ of_columns) * of_items[rows.ids[part]]
         clients, begins = np.unique(owner[part], return_index=True)
         total[clients] += np.add.reduceat(seen.astype(np.float64), begins, axis=0)
-    return total / np.sqrt(width)
+    scaled: Float64 = total / np.sqrt(width)
+    return scaled
 
 
 def kmeans(points: NDArray[np.floating], clusters: int, key: int) -> Int64:

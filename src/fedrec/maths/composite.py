@@ -179,7 +179,8 @@ def composite_weights(
     s_factor, c_factor = (alpha, beta / 2) if roles == "paper" else (beta, alpha)
     scale = 1 + s_factor if normalise == "eq5" else 1.0
     proxy = torch.as_tensor(sizes, device=device).double()
-    proxy = torch.atleast_2d(proxy / proxy.sum(-1, keepdim=True))
+    proxy = proxy / proxy.sum(-1, keepdim=True)
+    proxy = proxy if proxy.ndim == 2 else proxy.reshape(1, -1)
     n = proxy.shape[1]
     terms = [
         (factor, torch.as_tensor(term, device=device))

@@ -23,13 +23,15 @@ Float64 = NDArray[np.float64]
 def centred_rows(table: NDArray[np.floating]) -> Float64:
     """``H_n Z``: every column loses its mean."""
     values = np.asarray(table, np.float64)
-    return values - values.mean(0)
+    means: Float64 = values.mean(0)
+    return values - means
 
 
 def centred_columns(table: NDArray[np.floating]) -> Float64:
     """``Z H_d``: every row loses its mean."""
     values = np.asarray(table, np.float64)
-    return values - values.mean(1, keepdims=True)
+    means: Float64 = values.mean(1, keepdims=True)
+    return values - means
 
 
 def autocovariance(table: NDArray[np.floating]) -> Float64:
@@ -82,12 +84,14 @@ class ThinLogarithm:
 
     def times(self, thin: Float64) -> Float64:
         """``log(F F^T + gamma I) @ thin`` ``[n, k]``."""
-        return np.log(self.gamma) * thin + self.basis @ (self.gain[:, None] * (self.basis.T @ thin))
+        product: Float64 = np.log(self.gamma) * thin + self.basis @ (self.gain[:, None] * (self.basis.T @ thin))
+        return product
 
 
 def spread_centroids(centroids: NDArray[np.floating], cluster: NDArray[np.integer]) -> Float64:
     """``V`` ``[n, d]``: every item's row is its cluster's centroid."""
-    return np.asarray(centroids, np.float64)[cluster]
+    rows: Float64 = np.asarray(centroids, np.float64)[cluster]
+    return rows
 
 
 def centroids_of(table: NDArray[np.floating], cluster: NDArray[np.integer], count: int) -> Float64:

@@ -28,7 +28,8 @@ class Pairs:
 
 def apply_clients(interactions: Any, weights: NDArray[np.floating[Any]], shared: NDArray[Any]) -> NDArray[Any]:
     """A user's products ``w_u a_u W``, before they are spread over the user's items: ``[users, k]``."""
-    return np.asarray(interactions @ shared) * weights[:, None]
+    products: NDArray[Any] = np.asarray(interactions @ shared) * weights[:, None]
+    return products
 
 
 def step(sent: Float64, returned: Float64, degrees: Float64, before: Pairs | None = None, share: float = 1.0) -> Pairs:
@@ -53,7 +54,8 @@ def step(sent: Float64, returned: Float64, degrees: Float64, before: Pairs | Non
 
 def sent_of(pairs: Pairs, degrees: Float64) -> Float64:
     """``W = D^-1/2 V``, what clients get next."""
-    return pairs.vectors * inverse_root(np.maximum(degrees, 0.0))[:, None]
+    sent: Float64 = pairs.vectors * inverse_root(np.maximum(degrees, 0.0))[:, None]
+    return sent
 
 
 def _inverse_factor(basis: Float64) -> Float64:

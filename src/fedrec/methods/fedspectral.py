@@ -189,7 +189,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
-        return 16 * (self.settings.k + 1) * world.n_items
+        k: int = self.settings.k
+        return 16 * (k + 1) * world.n_items
 
 
 def population_degrees(server: SpectralServer) -> Float64:
@@ -200,7 +201,8 @@ def population_degrees(server: SpectralServer) -> Float64:
 
 def at_unit_scale(sent: Float64) -> Float64:
     """The same matrix with entries of size one: uploads keep one scale, to which clip and noise can be set."""
-    return sent * np.sqrt(sent.size / max(float((sent**2).sum()), 1e-30))
+    scaled: Float64 = sent * np.sqrt(sent.size / max(float((sent**2).sum()), 1e-30))
+    return scaled
 
 
 def unit_columns(vectors: Float32) -> Float32:

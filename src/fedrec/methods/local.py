@@ -92,4 +92,5 @@ class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
-        return super().client_bytes(world) + 4 * world.n_items * self.settings.dim
+        dim: int = self.settings.dim
+        return super().client_bytes(world) + 4 * world.n_items * dim

@@ -95,10 +95,12 @@ def find(name: str, settings: Mapping[str, Any] | None = None) -> Kind:
         return _registered[name]
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        built_in: Kind = getattr(importlib.import_module(module), attribute)
+        return built_in
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
-            return point.load()
+            installed: Kind = point.load()
+            return installed
     raise unknown("method", name, names())
 
 

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from fedrec import keyed
+from fedrec.backbones.base import Backbone
 from fedrec.backbones.mf import Affine, MatrixFactorisation
 from fedrec.backbones.ncf import NeuralCollaborativeFiltering
 from fedrec.backbones.tables import ItemTable
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Float32, Rows
 
 RNG = np.random.default_rng(0)
 USERS = RNG.standard_normal((6, 4)).astype(np.float32)
@@ -25,14 +26,14 @@ ROWS = Rows(
 )
 
 
-def networks_of(backbone):
+def networks_of(backbone: Backbone) -> dict[str, Array]:
     networks = backbone.start(keyed.keys_of(range(6 if backbone.per_user else 3)), 4)
     return {name: array + np.float32(0.1) for name, array in networks.items()}
 
 
 @pytest.mark.parametrize("backbone", [MatrixFactorisation(), Affine(), NeuralCollaborativeFiltering((5, 3))])
 @pytest.mark.parametrize("table", [SHARED, PERSONAL], ids=["shared", "personal"])
-def test_numpy_scores_equal_torch_scores(backbone, table):
+def test_numpy_scores_equal_torch_scores(backbone: Backbone, table: Float32) -> None:
     networks = networks_of(backbone)
     found = backbone.scores(USERS, table, networks, OWNERS)
     tables = np.broadcast_to(table, (3, 9, 4))[OWNERS]
@@ -44,7 +45,7 @@ def test_numpy_scores_equal_torch_scores(backbone, table):
     np.testing.assert_allclose(found, want.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_shared_network_scores_as_its_copies():
+def test_a_shared_network_scores_as_its_copies() -> None:
     backbone = NeuralCollaborativeFiltering()
     one = {name: array[0] for name, array in networks_of(backbone).items()}
     many = {name: np.stack([array] * 3) for name, array in one.items()}
@@ -54,7 +55,7 @@ def test_a_shared_network_scores_as_its_copies():
         )
 
 
-def test_ncf_by_hand():
+def test_ncf_by_hand() -> None:
     """[u; v] = [1, 2], one hidden unit 3 * 1 - 1 * 2 + 0.5 = 1.5, output 2 * 1.5 - 1 = 2."""
     networks = {
         "weight_0": np.array([[3.0, -1.0]], np.float32),
@@ -69,19 +70,19 @@ def test_ncf_by_hand():
     np.testing.assert_allclose(found, [[2.0, -1.0]])
 
 
-def test_ncf_gradients_are_the_numerical_ones():
+def test_ncf_gradients_are_the_numerical_ones() -> None:
     backbone = NeuralCollaborativeFiltering((5, 3))
     networks = {k: torch.from_numpy(v).double().requires_grad_() for k, v in networks_of(backbone).items()}
     users = torch.from_numpy(USERS[:3, None]).double().requires_grad_()
     items = torch.from_numpy(PERSONAL).double().requires_grad_()
 
-    def score(users, items, *layers):
+    def score(users: torch.Tensor, items: torch.Tensor, *layers: torch.Tensor) -> torch.Tensor:
         return backbone.score(users, items, dict(zip(networks, layers, strict=True)))
 
     assert torch.autograd.gradcheck(score, (users, items, *networks.values()))
 
 
-def test_ncf_starts_within_the_bound_and_by_key():
+def test_ncf_starts_within_the_bound_and_by_key() -> None:
     backbone = NeuralCollaborativeFiltering()
     start = backbone.start(keyed.keys_of(range(4)), 16)
     assert [start[f"weight_{i}"].shape for i in range(4)] == [(4, 32, 32), (4, 16, 32), (4, 8, 16), (4, 1, 8)]
@@ -92,7 +93,7 @@ def test_ncf_starts_within_the_bound_and_by_key():
 
 @pytest.mark.parametrize("base", [SHARED, PERSONAL], ids=["shared", "personal"])
 @pytest.mark.parametrize("backbone", [None, Affine(), NeuralCollaborativeFiltering((5, 3))])
-def test_table_equals_its_dense_self(base, backbone):
+def test_table_equals_its_dense_self(base: Float32, backbone: Backbone | None) -> None:
     table = ItemTable(base, ROWS)
     dense = ROWS.dense() + base
     networks = networks_of(backbone) if backbone else None
@@ -106,11 +107,11 @@ def test_table_equals_its_dense_self(base, backbone):
     np.testing.assert_allclose(some, np.take_along_axis(want, items, 1), rtol=1e-5, atol=1e-6)
 
 
-def test_table_in_pieces(monkeypatch):
+def test_table_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ItemTable(SHARED, ROWS).scores(USERS, OWNERS)
     monkeypatch.setattr("fedrec.backbones.tables._NUMBERS", 12)
     np.testing.assert_allclose(ItemTable(SHARED, ROWS).scores(USERS, OWNERS), whole, rtol=1e-4, atol=1e-6)
 
 
-def test_table_without_changes():
+def test_table_without_changes() -> None:
     np.testing.assert_allclose(ItemTable(SHARED).scores(USERS), USERS @ SHARED.T, rtol=1e-6)

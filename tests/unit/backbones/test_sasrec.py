@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from fedrec.backbones.neumf import NeuMf
 from fedrec.backbones.sasrec import SasRec
 from fedrec.core.block import Block, World
+from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
 from fedrec.core.reference import Central
 from fedrec.core.settings import TrainingSettings
@@ -23,6 +26,7 @@ from fedrec.methods.references.neumf import CentralNeuMf, CentralNeuMfSettings
 from fedrec.methods.references.sasrec import CentralSasRec, CentralSasRecSettings
 
 ITEMS, DIM = 20, 4
+Float64 = NDArray[np.float64]
 
 
 def block_of(lists: list[list[int]], users_of_client: tuple[int, ...]) -> Block:
@@ -48,13 +52,13 @@ def block() -> Block:
     return block_of(LISTS, (1, 1, 1, 2, 1))
 
 
-def parts(clients: int, blocks: int = 2, length: int = 3) -> tuple[SasRec, np.ndarray, dict]:
+def parts(clients: int, blocks: int = 2, length: int = 3) -> tuple[SasRec, Float32, dict[str, Array]]:
     backbone = SasRec(length, blocks)
     table = np.random.default_rng(0).normal(size=(ITEMS, DIM)).astype(np.float32)
     return backbone, table, backbone.start(keys_of(range(clients)), DIM)
 
 
-def test_sequences_are_the_latest_items_in_time_order(block):
+def test_sequences_are_the_latest_items_in_time_order(block: Block) -> None:
     cut = sequences(block, 3, block.user_keys)
     np.testing.assert_array_equal(cut.latest[0], [1, 4, 15])
     np.testing.assert_array_equal(cut.inputs[0], [3, 1, 4])
@@ -70,7 +74,7 @@ def test_sequences_are_the_latest_items_in_time_order(block):
         assert ((cut.negatives[user] >= 0) == (cut.targets[user] >= 0)).all()
 
 
-def test_a_state_depends_on_what_came_before_only():
+def test_a_state_depends_on_what_came_before_only() -> None:
     backbone, _, networks = parts(1)
     own = {name: torch.from_numpy(values) for name, values in networks.items()}
     items = torch.randn(1, 1, 3, DIM, generator=torch.Generator().manual_seed(0))
@@ -83,7 +87,7 @@ def test_a_state_depends_on_what_came_before_only():
     assert not torch.allclose(before[..., 2, :], after[..., 2, :])
 
 
-def test_padding_changes_nothing():
+def test_padding_changes_nothing() -> None:
     backbone, _, networks = parts(1)
     own = {name: torch.from_numpy(values) for name, values in networks.items()}
     items = torch.randn(1, 1, 3, DIM, generator=torch.Generator().manual_seed(0))
@@ -95,7 +99,7 @@ def test_padding_changes_nothing():
     )
 
 
-def test_one_block_by_hand():
+def test_one_block_by_hand() -> None:
     """Two items and one block, written out in numpy."""
     backbone, table, networks = parts(1, blocks=1, length=2)
     net = {name: values[0].astype(float) for name, values in networks.items()}
@@ -104,9 +108,10 @@ def test_one_block_by_hand():
         block_of([[7, 2]], (1,)), table, backbone, {name: values.astype(np.float32) for name, values in net.items()}
     )
 
-    def norm(x, scale, shift):
+    def norm(x: Float64, scale: Float64, shift: Float64) -> Float64:
         centred = x - x.mean(-1, keepdims=True)
-        return centred / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + shift
+        scaled: Float64 = centred / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale
+        return scaled + shift
 
     x = table[[7, 2]].astype(float) * 2 + net["position"]
     q = norm(x, net["scale_a_0"], net["shift_a_0"])
@@ -120,11 +125,11 @@ def test_one_block_by_hand():
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("batch", [1, 64])
-def test_a_block_gives_what_its_clients_give(block, optimizer, batch):
+def test_a_block_gives_what_its_clients_give(block: Block, optimizer: Literal["adam", "sgd"], batch: int) -> None:
     backbone, table, networks = parts(block.n_clients)
     settings = TrainingSettings(epochs=3, lr=0.05, optimizer=optimizer, batch_size=batch, weight_decay=0.01)
     draws, keys = block.user_keys + np.uint64(1), block.client_keys
-    tables = table[None] + 0.1 * np.arange(block.n_clients, dtype=np.float32)[:, None, None]
+    tables = table[None] + np.float32(0.1) * np.arange(block.n_clients, dtype=np.float32)[:, None, None]
     together = train_sequences(block, tables, settings, draws, keys, backbone, networks, proximal=0.1)
     users = 0
     for client in range(block.n_clients):
@@ -144,7 +149,7 @@ def test_a_block_gives_what_its_clients_give(block, optimizer, batch):
             np.testing.assert_allclose(together.networks[name][client], alone.networks[name][0], atol=2e-5)
 
 
-def test_the_users_that_come_back_are_those_of_the_trained_model(block):
+def test_the_users_that_come_back_are_those_of_the_trained_model(block: Block) -> None:
     backbone, table, networks = parts(block.n_clients)
     trained = train_sequences(
         block, table, TrainingSettings(epochs=2), block.user_keys, block.client_keys, backbone, networks
@@ -154,7 +159,7 @@ def test_the_users_that_come_back_are_those_of_the_trained_model(block):
     np.testing.assert_allclose(trained.users, represented(block, tables, backbone, moved), atol=1e-5)
 
 
-def test_shared_and_stacked_networks_train_alike(block):
+def test_shared_and_stacked_networks_train_alike(block: Block) -> None:
     backbone, table, networks = parts(1)
     settings = TrainingSettings(epochs=2)
     once = {name: values[0] for name, values in networks.items()}
@@ -174,7 +179,7 @@ def circle(users: int = 60) -> Central:
     return Central(World("circle", ITEMS, users, users), block.train, block.exclude)
 
 
-def test_the_centralised_reference_learns_the_order():
+def test_the_centralised_reference_learns_the_order() -> None:
     data = circle()
     model = CentralSasRec(CentralSasRecSettings(dim=16, length=6, blocks=1, lr=0.02, epochs=10))
     state = model.start(data, Keys(0, 0))
@@ -188,7 +193,7 @@ def test_the_centralised_reference_learns_the_order():
     assert loss < 0.5
 
 
-def test_neumf_scores_as_it_trains():
+def test_neumf_scores_as_it_trains() -> None:
     backbone = NeuMf((8, 4))
     networks = {name: values[0] for name, values in backbone.start(keys_of([3]), 6).items()}
     networks["h"] = np.array([0.5, -1.0, 2.0], np.float32)
@@ -204,7 +209,7 @@ def test_neumf_scores_as_it_trains():
     )
 
 
-def test_neumf_learns_two_tastes():
+def test_neumf_learns_two_tastes() -> None:
     lists = [list(np.random.default_rng(u).choice(10, 6, replace=False) + 10 * (u % 2)) for u in range(40)]
     block = block_of([[int(i) for i in own] for own in lists], (40,))
     data = Central(World("tastes", ITEMS, 40, 40), block.train, replace(block).exclude)
@@ -218,7 +223,7 @@ def test_neumf_learns_two_tastes():
     assert (own > other).mean() > 0.95
 
 
-def test_fedca_reads_users_with_the_blended_table(block):
+def test_fedca_reads_users_with_the_blended_table(block: Block) -> None:
     """After aggregation the item table has moved: a user's state must be read anew, not kept from training."""
     method = FedCa(FedCaSettings(backbone="sasrec", dim=DIM, epochs=1, rho=0.5))
     world, start = World("sequences", ITEMS, block.n_users, block.n_clients), Keys(0, 0)

@@ -12,7 +12,7 @@ from fedrec.core.wire import rows_of_tables
 
 
 @given(st.integers(0, 5), st.integers(1, 6), st.booleans(), st.integers(0, 999))
-def test_rows_add_up_as_dense_tables_would(clients, items, weighted, seed):
+def test_rows_add_up_as_dense_tables_would(clients: int, items: int, weighted: bool, seed: int) -> None:
     draw = np.random.default_rng(seed)
     counts = draw.integers(0, items + 1, clients)
     ids = [np.sort(draw.choice(items, c, replace=False)) for c in counts]
@@ -27,7 +27,7 @@ def test_rows_add_up_as_dense_tables_would(clients, items, weighted, seed):
         np.testing.assert_allclose(total, expected, atol=1e-6)
 
 
-def test_weighted_sum_is_in_64_bits():
+def test_weighted_sum_is_in_64_bits() -> None:
     stack = np.full((3, 2), 1e8, np.float32)
     stack[0] += 1
     assert weighted_sum(stack).dtype == np.float64

@@ -9,24 +9,24 @@ from hypothesis import strategies as st
 from fedrec import keyed
 
 
-def test_the_first_words_are_splitmix64():
+def test_the_first_words_are_splitmix64() -> None:
     """Reference values of SplitMix64 seeded with 1234567 (published test vector)."""
     words = keyed.words(np.array([1234567], np.uint64), 3)[0]
     assert [int(w) for w in words] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
 @given(st.integers(0, 2**63), st.integers(0, 2**63))
-def test_streams_of_arrays_equal_streams_of_integers(base, key):
+def test_streams_of_arrays_equal_streams_of_integers(base: int, key: int) -> None:
     assert int(keyed.streams(base, np.array([key], np.uint64))[0]) == keyed.combine(base, key)
 
 
-def test_a_value_depends_on_its_own_key_only():
+def test_a_value_depends_on_its_own_key_only() -> None:
     keys = keyed.keys_of(["a", "b", "c"])
     np.testing.assert_array_equal(keyed.normal(keys, 5)[1], keyed.normal(keys[1:2], 5)[0])
     np.testing.assert_array_equal(keyed.uniform(keys, 5)[:, 2:], keyed.uniform(keys, 3, first=2))
 
 
-def test_moments_are_right():
+def test_moments_are_right() -> None:
     keys = keyed.keys_of(range(200))
     uniform, normal, laplace = keyed.uniform(keys, 2000), keyed.normal(keys, 2000), keyed.laplace(keys, 2000)
     assert abs(uniform.mean() - 0.5) < 0.003
@@ -38,7 +38,7 @@ def test_moments_are_right():
 
 
 @given(st.integers(1, 60), st.data())
-def test_a_sample_has_distinct_indices_in_range(population, data):
+def test_a_sample_has_distinct_indices_in_range(population: int, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, population))
     chosen = keyed.sample(keyed.stream(size, "x"), population, size)
     assert len(set(chosen.tolist())) == size
@@ -47,5 +47,5 @@ def test_a_sample_has_distinct_indices_in_range(population, data):
     assert (np.diff(chosen) > 0).all()
 
 
-def test_streams_of_different_purposes_differ():
+def test_streams_of_different_purposes_differ() -> None:
     assert len({keyed.stream(0, "a"), keyed.stream(0, "b"), keyed.stream(1, "a"), keyed.stream(0, "a", 1)}) == 4

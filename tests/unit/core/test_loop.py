@@ -39,37 +39,37 @@ def rounds_run(losses: list[float], values: list[float], **stops: Any) -> Progre
     return run_rounds(Told(losses, values), plan, Progress(), lambda record, progress: None)
 
 
-def test_all_rounds_without_a_rule():
+def test_all_rounds_without_a_rule() -> None:
     done = rounds_run([5.0] * 6, [0.1, 0.3, 0.2, 0.2, 0.2, 0.2])
     assert (done.round, done.best_round) == (6, 2)
 
 
 @pytest.mark.parametrize(("patience", "last"), [(1, 3), (2, 4), (3, 6)])
-def test_patience_counts_evaluated_rounds_without_a_better_value(patience: int, last: int):
+def test_patience_counts_evaluated_rounds_without_a_better_value(patience: int, last: int) -> None:
     done = rounds_run([5.0] * 6, [0.1, 0.3, 0.2, 0.2, 0.35, 0.1], patience=patience)
     assert done.round == last
 
 
-def test_a_loss_that_changes_by_less_than_the_share_ends_the_run_but_not_before_the_third_round():
+def test_a_loss_that_changes_by_less_than_the_share_ends_the_run_but_not_before_the_third_round() -> None:
     values = [0.1] * 6
     assert rounds_run([100.0, 100.0, 90.0, 89.0, 88.5, 80.0], values, settle=0.01).round == 5  # 0.5 / 88.5
     assert rounds_run([100.0, 100.0, 100.0, 50.0, 20.0, 10.0], values, settle=0.01).round == 3
     assert rounds_run([100.0, 90.0, 80.0, 70.0, 60.0, 50.0], values, settle=0.01).round == 6
 
 
-def test_a_settled_run_is_not_taken_up_again():
+def test_a_settled_run_is_not_taken_up_again() -> None:
     plan = Plan(9, 0, Participation(), "download", "valid", "HR@10", settle=0.01)
     runtime = Told([100.0] * 9, [0.1] * 9)
     once = run_rounds(runtime, plan, Progress(), lambda record, progress: None)
     assert run_rounds(runtime, plan, once, lambda record, progress: None).round == once.round == 3
 
 
-def test_a_method_that_needs_one_round_with_everybody_stops_after_it_and_is_evaluated_there():
+def test_a_method_that_needs_one_round_with_everybody_stops_after_it_and_is_evaluated_there() -> None:
     done = rounds_run([5.0] * 6, [0.1] * 6, settled_after=1, evaluate_every=4)
     assert (done.round, done.best_round) == (1, 1)
 
 
-def test_rounds_in_which_somebody_is_missing_do_not_count_as_such():
+def test_rounds_in_which_somebody_is_missing_do_not_count_as_such() -> None:
     class Flaky(Told):
         def round(self, number: int, chosen: Any, answering: Any, evaluate: bool) -> tuple[Cost, None]:
             return Cost(5.0, 3 if number in (2, 4) else 2), None

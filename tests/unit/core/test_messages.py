@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -66,6 +67,8 @@ def everything(block: Block) -> Everything:
     )
 
 
+Drawn = tuple[list[int], list[int], Random]
+
 worlds = st.lists(st.integers(0, 3), min_size=1, max_size=6).flatmap(
     lambda sizes: st.tuples(
         st.just(sizes), st.lists(st.integers(0, 4), min_size=sum(sizes), max_size=sum(sizes)), st.randoms()
@@ -74,7 +77,7 @@ worlds = st.lists(st.integers(0, 3), min_size=1, max_size=6).flatmap(
 
 
 @given(worlds)
-def test_what_is_gathered_and_scattered_back_is_unchanged(world):
+def test_what_is_gathered_and_scattered_back_is_unchanged(world: Drawn) -> None:
     sizes, items, random = world
     block = block_of(sizes, items)
     positions = np.array(sorted(random.sample(range(len(sizes)), random.randint(0, len(sizes)))), np.int64)
@@ -97,7 +100,7 @@ def test_what_is_gathered_and_scattered_back_is_unchanged(world):
 
 
 @given(worlds)
-def test_a_value_cut_into_clients_and_joined_is_the_value(world):
+def test_a_value_cut_into_clients_and_joined_is_the_value(world: Drawn) -> None:
     sizes, items, _ = world
     block = block_of(sizes, items)
     value = everything(block)
@@ -107,7 +110,7 @@ def test_a_value_cut_into_clients_and_joined_is_the_value(world):
     np.testing.assert_array_equal(joined.layers["w"], value.layers["w"])
 
 
-def test_consecutive_clients_are_views_not_copies():
+def test_consecutive_clients_are_views_not_copies() -> None:
     block = block_of([1, 1, 1], [2, 2, 2])
     value = everything(block)
     part = gather(value, block, np.array([1, 2]))
@@ -116,7 +119,7 @@ def test_consecutive_clients_are_views_not_copies():
     assert (value.users[1:] == -1).all()
 
 
-def test_clients_apart_are_copies_and_writing_them_needs_a_scatter():
+def test_clients_apart_are_copies_and_writing_them_needs_a_scatter() -> None:
     block = block_of([1, 1, 1, 1], [2, 1, 3, 1])
     value = everything(block)
     positions = np.array([0, 2])
@@ -133,7 +136,7 @@ def test_clients_apart_are_copies_and_writing_them_needs_a_scatter():
     np.testing.assert_array_equal(value.clients[[1, 3]], before[[1, 3]])
 
 
-def test_what_is_written_into_a_view_is_kept_and_its_new_fields_are_scattered():
+def test_what_is_written_into_a_view_is_kept_and_its_new_fields_are_scattered() -> None:
     block = block_of([1, 2, 1, 1], [2, 1, 3, 1, 2])
     value = everything(block)
     before = everything(block)
@@ -149,7 +152,7 @@ def test_what_is_written_into_a_view_is_kept_and_its_new_fields_are_scattered():
     np.testing.assert_array_equal(value.items, before.items)
 
 
-def test_rows_are_whole_tables_when_made_dense():
+def test_rows_are_whole_tables_when_made_dense() -> None:
     rows = Rows(np.array([0, 2, 2, 3]), np.array([0, 3, 1], np.int32), np.array([[1.0], [2], [3]], np.float32), 4)
     np.testing.assert_array_equal(rows.dense()[:, :, 0], [[1, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0]])
     np.testing.assert_array_equal(rows.take(np.array([2, 0])).dense()[:, :, 0], [[0, 3, 0, 0], [1, 0, 0, 2]])
@@ -160,5 +163,5 @@ def test_rows_are_whole_tables_when_made_dense():
 
 
 @pytest.mark.parametrize("sizes", [[1, 1], [2, 1]])
-def test_a_block_knows_whether_clients_are_single_users(sizes):
+def test_a_block_knows_whether_clients_are_single_users(sizes: list[int]) -> None:
     assert block_of(sizes, [1] * 3).single == (sizes == [1, 1])

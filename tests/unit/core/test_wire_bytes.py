@@ -21,7 +21,7 @@ def one_client(n_items: int, touched: int = 3, dim: int = 16) -> ItemUpload:
 @pytest.mark.parametrize(
     ("items", "kilobytes"), [(1682, "210.25"), (2071, "258.88"), (3952, "494.00"), (19738, "2467.25")]
 )
-def test_an_item_table_has_the_bytes_of_fedca_table_7(items, kilobytes):
+def test_an_item_table_has_the_bytes_of_fedca_table_7(items: int, kilobytes: str) -> None:
     """FedCA Table 7, FCF: m x 16 numbers of 64 bits each way (its ML-1M entry, 494.20, is 494.00 by that rule)."""
     form = wire.Form("dense", "float64")
     assert f"{wire.payload(one_client(items), form) / 1024:.2f}" == kilobytes
@@ -29,12 +29,12 @@ def test_an_item_table_has_the_bytes_of_fedca_table_7(items, kilobytes):
     assert f"{wire.payload(download, form) / 1024:.2f}" == kilobytes
 
 
-def test_changed_rows_are_smaller_and_carry_their_ids():
+def test_changed_rows_are_smaller_and_carry_their_ids() -> None:
     upload = one_client(1682, touched=3)
     assert wire.payload(upload, wire.Form("rows", "float32")) == 3 * 16 * 4 + 3 * 4
 
 
-def test_half_precision_rounds_what_the_receiver_sees():
+def test_half_precision_rounds_what_the_receiver_sees() -> None:
     upload = one_client(4)
     odd = ItemUpload(
         Rows(upload.rows.start, upload.rows.ids, upload.rows.values + 1e-5, 4), {"w": np.full((1, 2), 0.1)}
@@ -46,7 +46,7 @@ def test_half_precision_rounds_what_the_receiver_sees():
 
 
 @pytest.mark.parametrize("compress", ["topk", "lowrank", "int8"])
-def test_compressed_uploads_cross_the_wire(compress):
+def test_compressed_uploads_cross_the_wire(compress: str) -> None:
     from fedrec.core.block import Block
     from fedrec.core.method import Keys
     from fedrec.core.settings import PrivacySettings
@@ -72,6 +72,6 @@ class Odd(Upload):
     thing: object = per_client()
 
 
-def test_a_field_that_is_no_array_is_refused():
+def test_a_field_that_is_no_array_is_refused() -> None:
     with pytest.raises(wire.WireError, match="thing"):
         wire.encode(Odd(object()))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Write = Callable[..., Path]
+from data_files import Write
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from data_files import Write
 from pyarrow import parquet
 
 from fedrec.data import readers
@@ -65,14 +66,14 @@ GOOD_REVIEW = '{"user_id":"u","business_id":"b","stars":1,"date":"2018-01-01"}\n
         ("review.json", "\n", "is empty"),
     ],
 )  # fmt: skip
-def test_bad_files(write, name: str, text: str, said: str) -> None:
+def test_bad_files(write: Write, name: str, text: str, said: str) -> None:
     path = write(name, text)
     message = refused(path)
     assert said in message
     assert path.name in message
 
 
-def test_duplicates_that_differ_are_merged_not_refused(write) -> None:
+def test_duplicates_that_differ_are_merged_not_refused(write: Write) -> None:
     path = write("a.csv", "user,item,time\n1,2,9\n1,2,4\n")
     data = assemble(readers.read(path), "x")
     assert data.times is not None
@@ -80,7 +81,7 @@ def test_duplicates_that_differ_are_merged_not_refused(write) -> None:
     assert data.notes == ("1 repeats of a user-item pair merged, the last kept",)
 
 
-def test_exact_repeats_are_merged_and_counted(write) -> None:
+def test_exact_repeats_are_merged_and_counted(write: Write) -> None:
     data = assemble(readers.read(write("a.csv", "user,item\n1,2\n3,4\n1,2\n")), "x")
     assert len(data) == 2
     assert data.notes == ("1 repeats of a user-item pair merged, the earliest kept",)
@@ -88,18 +89,18 @@ def test_exact_repeats_are_merged_and_counted(write) -> None:
     assert data.understood.merged == 1
 
 
-def test_fixed_width_codes_may_mix_digits_and_letters(write) -> None:
+def test_fixed_width_codes_may_mix_digits_and_letters(write: Write) -> None:
     data = assemble(readers.read(write("a.csv", "user,item\na,0155061224\na,B000GFDAUG\n")), "x")
     assert data.item_ids.tolist() == ["0155061224", "B000GFDAUG"]
 
 
-def test_not_utf_8(write) -> None:
+def test_not_utf_8(write: Write) -> None:
     late = "user,item\né,1\n".encode() + b"".join(b"%d,1\n" % user for user in range(5000)) + b"9,\xff\n"
     assert "line 5003: not utf-8 text" in refused(write("late.csv", late))
     assert "not utf-8 text" in refused(write("review.json", b'{"user_id":"\xff"}\n'))
 
 
-def test_missing_and_unreadable(write, tmp_path: Path) -> None:
+def test_missing_and_unreadable(write: Write, tmp_path: Path) -> None:
     assert "no such file or folder" in refused(tmp_path / "nowhere.csv")
     broken = tmp_path / "a.csv.gz"
     broken.write_bytes(b"this is not gzip")
@@ -111,7 +112,7 @@ def test_missing_and_unreadable(write, tmp_path: Path) -> None:
         readers.READERS["yelp"](tmp_path / "none.json")
 
 
-def test_folder_of_several_files(write, tmp_path: Path) -> None:
+def test_folder_of_several_files(write: Write, tmp_path: Path) -> None:
     write("d/a.csv", "1,2\n")
     write("d/b.csv", "1,2\n")
     assert "holds a.csv, b.csv; name one file" in refused(tmp_path / "d")
@@ -119,7 +120,7 @@ def test_folder_of_several_files(write, tmp_path: Path) -> None:
     assert "holds no data file" in refused(tmp_path / "e")
 
 
-def test_titles_with_torn_lines(write) -> None:
+def test_titles_with_torn_lines(write: Write) -> None:
     path = write("a/u.data", "1\t5\t3\t10\n")
     write("a/u.item", "5|Five\n6\n")
     assert "u.item line 2" in refused(path)
@@ -154,7 +155,7 @@ def test_bad_parquet(tmp_path: Path, columns: dict[str, list[object]], said: str
     assert said in refused(tmp_path / "a.parquet")
 
 
-def test_not_parquet_at_all(write) -> None:
+def test_not_parquet_at_all(write: Write) -> None:
     assert "cannot read" in refused(write("a.parquet", "user,item\n1,2\n"))
 
 
@@ -174,24 +175,24 @@ SPLIT = {"train": "user,item\na,1\n", "valid": "user,item\na,2\n", "test": "user
         ({"valid": "user,thing\na,2\n"}, "valid.csv has no item column"),
     ],
 )
-def test_bad_splits(write, tmp_path: Path, changed: dict[str, str | None], said: str) -> None:
+def test_bad_splits(write: Write, tmp_path: Path, changed: dict[str, str | None], said: str) -> None:
     for part, text in (SPLIT | changed).items():
         if text is not None:
             write(f"{part}.csv", text)
     assert said in refused(tmp_path)
 
 
-def test_two_files_for_one_part(write, tmp_path: Path) -> None:
+def test_two_files_for_one_part(write: Write, tmp_path: Path) -> None:
     for part, text in SPLIT.items():
         write(f"{part}.csv", text)
     write("train.tsv", "user\titem\na\t1\n")
     assert "several files for 'train': train.tsv, train.csv" in refused(tmp_path)
 
 
-def test_yelp_wrong_types(write) -> None:
+def test_yelp_wrong_types(write: Write) -> None:
     review = {"user_id": "u", "business_id": "b", "stars": "many", "date": "2018-01-01"}
     assert "line 1: a review needs" in refused(write("review.json", json.dumps(review)))
 
 
-def test_no_rating_above_zero(write) -> None:
+def test_no_rating_above_zero(write: Write) -> None:
     assert "no row has a rating above 0" in refused(write("a.csv", "user,item,rating\n1,2,0\n1,3,-1\n"))

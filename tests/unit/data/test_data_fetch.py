@@ -84,7 +84,7 @@ class Publisher:
 
 
 @pytest.fixture
-def publisher(monkeypatch) -> Iterator[Publisher]:
+def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     made = Publisher()
     yield made
@@ -315,7 +315,7 @@ def test_the_wrong_file_is_noticed(publisher: Publisher, tmp_path: Path) -> None
         obtain(source(Remote(publisher.url("else.txt"))), tmp_path, lambda _: None)
 
 
-def test_silence_in_the_middle(publisher: Publisher, tmp_path: Path, monkeypatch) -> None:
+def test_silence_in_the_middle(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publisher.files["ratings.txt"] = DATA
 
     class Silent:
@@ -336,7 +336,7 @@ def test_only_by_hand_and_made_by_code(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_default_directory(monkeypatch, tmp_path: Path) -> None:
+def test_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "filmtrust").mkdir()
     (tmp_path / "filmtrust" / "ratings.txt").write_text("1 1 1\n")
     monkeypatch.setenv("FEDREC_DATA", str(tmp_path))
@@ -361,7 +361,7 @@ INTER = b"user_id:token\titem_id:token\n1\t5\n"
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory) -> Path:
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one small wheel, in place of a package index."""
     folder = tmp_path_factory.mktemp("shelf")
     about = "toyshelf-1.0.dist-info"
@@ -416,7 +416,7 @@ def test_no_such_package(tmp_path: Path) -> None:
         obtain(toy_in_wheel({}), tmp_path, lambda _: None, pip_arguments=arguments)
 
 
-def test_pip_that_never_ends_and_a_broken_wheel(monkeypatch, tmp_path: Path) -> None:
+def test_pip_that_never_ends_and_a_broken_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def forever(command: list[str], **_: object) -> None:
         raise subprocess.TimeoutExpired(command, 300)
 
@@ -433,7 +433,7 @@ def test_pip_that_never_ends_and_a_broken_wheel(monkeypatch, tmp_path: Path) -> 
         obtain(toy_in_wheel({"a": "b"}), tmp_path, lambda _: None)
 
 
-def test_put_cleans_up_after_itself(tmp_path: Path, monkeypatch) -> None:
+def test_put_cleans_up_after_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

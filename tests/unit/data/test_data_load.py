@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data_files import Write
 from fedrec.data.filters import at_least
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import default_data_dir, load
 from fedrec.data.sources import SOURCES, Size, find
 from fedrec.data.synthetic import scalable
 from fedrec.errors import BadInput
+from there import there
 
 RATINGS = "1 1 4\n1 2 3\n1 2 3\n2 1 1\n2 2 2\n2 3 0\n3 9 1\n"
 
@@ -23,7 +25,7 @@ def size(data: Interactions) -> Size:
     return Size(data.n_users, data.n_items, len(data))
 
 
-def test_registry_name_filter_and_notes(write, tmp_path: Path) -> None:
+def test_registry_name_filter_and_notes(write: Write, tmp_path: Path) -> None:
     write("filmtrust/ratings.txt", RATINGS)
     data = load("filmtrust", tmp_path, min_interactions=2)
     assert data.name == "filmtrust"
@@ -35,7 +37,7 @@ def test_registry_name_filter_and_notes(write, tmp_path: Path) -> None:
     )
 
 
-def test_filter_defaults_come_from_paper_then_registry(write, tmp_path: Path) -> None:
+def test_filter_defaults_come_from_paper_then_registry(write: Write, tmp_path: Path) -> None:
     lines = [f"{user} {item} 1" for user, count in ((1, 12), (2, 7), (3, 2)) for item in range(count)]
     write("filmtrust/ratings.txt", "\n".join(lines))
     assert load("filmtrust", tmp_path).user_ids.tolist() == ["1"]
@@ -72,7 +74,7 @@ def test_all_twelve_are_registered() -> None:
         find("ml-100")
 
 
-def test_nobody_left_after_the_filter(write, tmp_path: Path) -> None:
+def test_nobody_left_after_the_filter(write: Write, tmp_path: Path) -> None:
     write("filmtrust/ratings.txt", RATINGS)
     with pytest.raises(BadInput, match=r"none of 3 users has 10 interactions \(the most is 2\)"):
         load("filmtrust", tmp_path)
@@ -97,7 +99,9 @@ def test_unknown_names(tmp_path: Path) -> None:
         load("/nowhere/at/all", tmp_path)
 
 
-def test_paths_and_folders_below_the_data_directory(write, tmp_path: Path, monkeypatch) -> None:
+def test_paths_and_folders_below_the_data_directory(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write("mine/my.csv", "user,item\na,x\nb,x\n")
     assert load(str(path)).name == "my"
     assert load("mine", tmp_path).name == "mine"
@@ -105,7 +109,7 @@ def test_paths_and_folders_below_the_data_directory(write, tmp_path: Path, monke
     assert size(load("my.csv", Path("/nowhere"))) == Size(2, 1, 2)
 
 
-def test_publishers_files_win_over_a_ready_split(write, tmp_path: Path) -> None:
+def test_publishers_files_win_over_a_ready_split(write: Write, tmp_path: Path) -> None:
     write("ml-1m/train.tsv", "user\titem\n1\t5\n")
     write("ml-1m/test.tsv", "user\titem\n1\t6\n")
     write("ml-1m/movies.dat", "5::Five::x\n6::Six::x\n")
@@ -113,34 +117,34 @@ def test_publishers_files_win_over_a_ready_split(write, tmp_path: Path) -> None:
     write("ml-1m/ratings.dat", "1::5::3::9\n")
     data = load("ml-1m", tmp_path)
     assert data.part is None
-    assert data.titles.tolist() == ["Five"]
+    assert there(data.titles).tolist() == ["Five"]
 
 
-def test_times_win_over_a_ready_split(write, tmp_path: Path) -> None:
+def test_times_win_over_a_ready_split(write: Write, tmp_path: Path) -> None:
     write("ml-1m/train.tsv", "user\titem\n1\t5\n")
     write("ml-1m/test.tsv", "user\titem\n1\t6\n")
     assert load("ml-1m", tmp_path).times is None
     write("ml-1m/ml-1m.inter", "user_id:token\titem_id:token\ttimestamp:float\n1m_1\tAlien (1979)\t7\n")
     data = load("ml-1m", tmp_path)
     assert data.user_ids.tolist() == ["1"]
-    assert data.times.tolist() == [7]
+    assert there(data.times).tolist() == [7]
 
 
-def test_data_directory_from_environment_then_cache(monkeypatch, tmp_path: Path) -> None:
+def test_data_directory_from_environment_then_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FEDREC_DATA", str(tmp_path))
     assert default_data_dir() == tmp_path
     monkeypatch.delenv("FEDREC_DATA")
     assert default_data_dir().name == "fedrec"
 
 
-def test_client_groups_replace_the_datas_own(write) -> None:
+def test_client_groups_replace_the_datas_own(write: Write) -> None:
     path = write("a.csv", "user,item,client\na,x,n\nb,x,s\nc,x,s\nd,x,s\n")
-    assert load(str(path)).client_ids.tolist() == ["n", "s"]
+    assert there(load(str(path)).client_ids).tolist() == ["n", "s"]
     grouped = load(str(path), client_groups=2)
-    assert np.bincount(grouped.client_of_user).tolist() == [2, 2]
+    assert np.bincount(there(grouped.client_of_user)).tolist() == [2, 2]
 
 
-def test_filter_keeps_ids_titles_clients_and_parts_together(write, tmp_path: Path) -> None:
+def test_filter_keeps_ids_titles_clients_and_parts_together(write: Write, tmp_path: Path) -> None:
     write("train.csv", "client,user,item\nn,a,1\nn,a,3\ns,b,2\nt,c,3\n")
     write("test.csv", "client,user,item\nn,a,4\nt,c,1\n")
     write("movies.dat", "".join(f"{item}::T{item}::x\n" for item in range(1, 5)))
@@ -148,9 +152,9 @@ def test_filter_keeps_ids_titles_clients_and_parts_together(write, tmp_path: Pat
     left = load(str(tmp_path), min_interactions=2)
     assert left.user_ids.tolist() == ["a", "c"]
     assert left.item_ids.tolist() == ["1", "3", "4"]
-    assert left.titles.tolist() == ["T1", "T3", "T4"]
-    assert left.client_ids[left.client_of_user].tolist() == ["n", "t"]
-    assert left.part.tolist() == [0, 0, 2, 0, 2]
+    assert there(left.titles).tolist() == ["T1", "T3", "T4"]
+    assert there(left.client_ids)[there(left.client_of_user)].tolist() == ["n", "t"]
+    assert there(left.part).tolist() == [0, 0, 2, 0, 2]
     assert at_least(whole, 1) is whole
 
 
@@ -203,7 +207,7 @@ def test_ml_1m_has_the_publishers_titles(real_data: Path) -> None:
     data = load("ml-1m", real_data)
     most = int(np.bincount(data.items).argmax())
     assert data.item_ids[most] == "2858"
-    assert data.titles[most] == "American Beauty (1999)"
+    assert there(data.titles)[most] == "American Beauty (1999)"
 
 
 @pytest.mark.data
@@ -211,5 +215,5 @@ def test_ml_1m_has_the_publishers_titles(real_data: Path) -> None:
 def test_real_client_partitions(real_data: Path, name: str, clients: int) -> None:
     data = load(name, real_data)
     assert size(data) == Size(943, 1682, 100_000)
-    assert len(data.client_ids) == clients
-    assert np.bincount(data.part).tolist() == [72_000, 8_000, 20_000]
+    assert len(there(data.client_ids)) == clients
+    assert np.bincount(there(data.part)).tolist() == [72_000, 8_000, 20_000]

@@ -10,32 +10,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data_files import Write
 from fedrec.data.assemble import numeric_order
 from fedrec.data.describe import describe, listing
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.data.synthetic import demo, scalable
 from fedrec.errors import BadInput
+from there import there
 
 
 @given(st.integers(1, 120), st.integers(0, 3))
 def test_groups_are_even_and_follow_the_user_id(groups: int, seed: int) -> None:
     data = demo()
     grouped = partition(data, groups, seed)
-    sizes = np.bincount(grouped.client_of_user, minlength=groups)
+    sizes = np.bincount(there(grouped.client_of_user), minlength=groups)
     assert sizes.max() - sizes.min() <= 1
-    assert len(grouped.client_ids) == groups
+    assert len(there(grouped.client_ids)) == groups
     # the same users in another order land in the same groups
     turned = replace(data, user_ids=data.user_ids[::-1].copy())
     again = partition(turned, groups, seed)
-    assert np.array_equal(again.client_of_user[::-1], grouped.client_of_user)
+    assert np.array_equal(there(again.client_of_user)[::-1], there(grouped.client_of_user))
 
 
 def test_groups_depend_on_the_seed() -> None:
-    assert not np.array_equal(partition(demo(), 8, 0).client_of_user, partition(demo(), 8, 1).client_of_user)
+    assert not np.array_equal(
+        there(partition(demo(), 8, 0).client_of_user), there(partition(demo(), 8, 1).client_of_user)
+    )
 
 
-def test_one_client_per_user_and_the_given_column(write) -> None:
+def test_one_client_per_user_and_the_given_column(write: Write) -> None:
     data = load(str(write("a.csv", "user,item,client\na,x,n\nb,x,s\nc,x,s\n")))
     assert partition(data, "given") is data
     assert partition(data, "user").client_of_user is None
@@ -57,7 +61,7 @@ def test_partition_refuses(how: object, said: str) -> None:
         partition(demo(), how)  # type: ignore[arg-type]
 
 
-def test_describe_counts(write) -> None:
+def test_describe_counts(write: Write) -> None:
     data = load(str(write("a.csv", "user,item,time\na,x,86400\na,y,0\nb,x,1704067200\nb,z,5\nb,y,7\n")))
     said = describe(data)
     assert (said.users, said.items, said.interactions, said.clients) == (2, 3, 5, 2)
@@ -69,7 +73,7 @@ def test_describe_counts(write) -> None:
     assert said.parts is None
 
 
-def test_describe_milliseconds_order_only_and_no_time(write) -> None:
+def test_describe_milliseconds_order_only_and_no_time(write: Write) -> None:
     micro = load(str(write("a.csv", "user,item,time\na,x,1583378629552\n")))
     assert describe(micro).last_time == "2020-03-05"
     order = describe(load(str(write("s.txt", "1 2 3 4 5 6 7\n2 3\n"))))
@@ -78,7 +82,7 @@ def test_describe_milliseconds_order_only_and_no_time(write) -> None:
     assert not describe(load(str(write("b.csv", "user,item\na,x\n")))).ordered
 
 
-def test_describe_split_and_clients(write, tmp_path: Path) -> None:
+def test_describe_split_and_clients(write: Write, tmp_path: Path) -> None:
     write("d/train.csv", "user,item,client\na,x,n\nb,x,n\n")
     write("d/test.csv", "user,item,client\na,y,n\n")
     said = describe(load("d", tmp_path))
@@ -87,7 +91,7 @@ def test_describe_split_and_clients(write, tmp_path: Path) -> None:
     assert describe(demo()).titles
 
 
-def test_listing(write, tmp_path: Path) -> None:
+def test_listing(write: Write, tmp_path: Path) -> None:
     write("filmtrust/ratings.txt", "1 1 1\n")
     lines = {line.name: line for line in listing(tmp_path)}
     assert len(lines) == 15
@@ -99,7 +103,7 @@ def test_listing(write, tmp_path: Path) -> None:
     assert lines["yelp"].origin == "by hand from https://www.yelp.com/dataset"
 
 
-def test_listing_uses_the_default_directory(monkeypatch, tmp_path: Path) -> None:
+def test_listing_uses_the_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FEDREC_DATA", str(tmp_path))
     assert {line.folder for line in listing()} >= {tmp_path / "ml-1m"}
 
@@ -110,13 +114,13 @@ def test_numeric_ids_stand_in_numeric_order(numbers: list[int]) -> None:
     assert [int(text) for text in ids[numeric_order(ids)]] == sorted(numbers)
 
 
-def test_ids_are_kept_as_text(write) -> None:
+def test_ids_are_kept_as_text(write: Write) -> None:
     data = load(str(write("a.csv", "user,item\n010,x\n9,x\n10,y\n")))
     assert data.user_ids.tolist() == ["9", "010", "10"]
     assert data.item_ids.tolist() == ["x", "y"]
 
 
-def test_row_order_of_the_file_does_not_matter(write) -> None:
+def test_row_order_of_the_file_does_not_matter(write: Write) -> None:
     lines = [f"{u},{i},{u * 100 + i}" for u, i in zip(*np.nonzero(np.eye(9, k=1) + np.eye(9)), strict=True)]
     one = load(str(write("a.csv", "user,item,time\n" + "\n".join(lines))))
     two = load(str(write("b.csv", "user,item,time\n" + "\n".join(lines[::-1]))))

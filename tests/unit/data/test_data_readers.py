@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from data_files import Write
 from fedrec.data import readers
 from fedrec.data.assemble import assemble
 from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
 from fedrec.data.readers import columns, content, delimited, sequences
 from fedrec.errors import BadInput
+from there import there
 
 
 def load(path: Path) -> Interactions:
@@ -46,7 +48,7 @@ EXPECTED = [("2", "7", 10), ("2", "30", 20), ("10", "7", 5)]
         ("ratings.dat", "2::30::4::20\n2::7::5::10\n10::7::1::5\n"),
     ],
 )
-def test_one_world_in_every_delimited_format(write, name: str, text: str) -> None:
+def test_one_world_in_every_delimited_format(write: Write, name: str, text: str) -> None:
     data = load(write(name, text))
     assert triples(data) == EXPECTED
     assert data.users.dtype == data.items.dtype == np.int32
@@ -89,32 +91,32 @@ def test_parquet_with_ratings_as_text_titles_and_clients(tmp_path: Path) -> None
     assert data.client_ids.tolist() == ["c"]
 
 
-def test_iso_dates_become_seconds(write) -> None:
+def test_iso_dates_become_seconds(write: Write) -> None:
     data = load(write("a.csv", "user,item,date\na,x,1970-01-02\na,y,1970-01-01 00:00:07\n"))
     assert triples(data) == [("a", "y", 7), ("a", "x", 86_400)]
     zoned = load(write("b.csv", "user,item,date\na,x,1970-01-01T00:00:09Z\n"))
     assert triples(zoned) == [("a", "x", 9)]
 
 
-def test_fractions_of_a_second_still_order(write) -> None:
+def test_fractions_of_a_second_still_order(write: Write) -> None:
     data = load(write("a.csv", "user,item,time\na,x,5.75\na,y,5.25\n"))
     assert triples(data) == [("a", "y", 5), ("a", "x", 5)]
 
 
-def test_third_column_of_large_whole_numbers_is_a_time(write) -> None:
+def test_third_column_of_large_whole_numbers_is_a_time(write: Write) -> None:
     data = load(write("a.csv", "1,5,881250949\n1,6,881250940\n"))
     assert [item for _, item, _ in triples(data)] == ["6", "5"]
     assert any("read as a time" in note for note in data.notes)
     assert load(write("b.csv", "1,5,3\n1,6,4\n")).times is None
 
 
-def test_title_column_of_a_csv(write) -> None:
+def test_title_column_of_a_csv(write: Write) -> None:
     data = load(write("a.csv", 'user,item,title\na,x,"One, two"\na,y,Three\n'))
     assert data.titles is not None
     assert data.titles.tolist() == ["One, two", "Three"]
 
 
-def test_sequences(write) -> None:
+def test_sequences(write: Write) -> None:
     data = load(write("s.txt", "2 30 7 9\n10 7\n\n3 7 30 30\n"))
     assert triples(data) == [
         ("2", "30", 0),
@@ -137,7 +139,7 @@ def test_telling_sequences_from_tables() -> None:
     assert not sequences.looks_like([])
 
 
-def test_recbole_titles(write) -> None:
+def test_recbole_titles(write: Write) -> None:
     inter = write("d/a.inter", "user_id:token\titem_id:token\n1\t5\n1\t6\n")
     write("d/a.item", 'item_id:token\tmovie_title:token_seq\tyear:token\n5\tFive "5"\t1990\n7\tSeven\t1991\n')
     data = load(inter.parent)
@@ -146,22 +148,22 @@ def test_recbole_titles(write) -> None:
     assert any("1 items have no title" in note for note in data.notes)
 
 
-def test_recbole_items_without_a_title_column(write) -> None:
+def test_recbole_items_without_a_title_column(write: Write) -> None:
     inter = write("a.inter", "user_id:token\titem_id:token\n1\t5\n")
     write("a.item", "item_id:token\tyear:token\n5\t1990\n")
     assert load(inter).titles is None
 
 
-def test_movielens_titles_are_latin_1(write) -> None:
+def test_movielens_titles_are_latin_1(write: Write) -> None:
     tabs = write("a/u.data", "1\t5\t3\t10\n")
     write("a/u.item", "5|Misérables, Les (1995)|01-Jan-1995||http\n", encoding="latin-1")
     colons = write("b/ratings.dat", "1::5::3::10\n")
     write("b/movies.dat", "5::Misérables: Les (1995)::Drama\n", encoding="latin-1")
-    assert load(tabs).titles.tolist() == ["Misérables, Les (1995)"]
-    assert load(colons).titles.tolist() == ["Misérables: Les (1995)"]
+    assert there(load(tabs).titles).tolist() == ["Misérables, Les (1995)"]
+    assert there(load(colons).titles).tolist() == ["Misérables: Les (1995)"]
 
 
-def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write) -> None:
+def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write: Write) -> None:
     movies = [f"Movie {number}" for number in range(1, 3884)]
     rows = "1m_2\tMovie 91\t4\t20\n1m_2\tMovie 1\t5\t10\n1m_10\tMovie 3883\t1\t5\n"
     inter = write("d/ml-1m.inter", "user_id:token\titem_id:token\trating:float\ttimestamp:float\n" + rows)
@@ -170,7 +172,7 @@ def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write) -> None:
     items = write("d/ml-1m.item", "item_id:token\tyear:float\n" + "".join(f"{movie}\t1990\n" for movie in movies))
     data = assemble(read(inter), "x")
     assert triples(data) == [("2", "1", 10), ("2", "92", 20), ("10", "3952", 5)]  # nobody is movie 91
-    assert data.titles.tolist() == ["Movie 1", "Movie 91", "Movie 3883"]
+    assert there(data.titles).tolist() == ["Movie 1", "Movie 91", "Movie 3883"]
     items.write_text("item_id:token\nMovie 1\n")
     with pytest.raises(BadInput, match="lists 1 movies where MovieLens-1M has 3883"):
         read(inter)
@@ -179,7 +181,7 @@ def test_ml_1m_with_titles_for_ids_gets_the_publishers_ids_back(write) -> None:
         read(inter)
 
 
-def test_titles_for_other_ids_are_left_out(write) -> None:
+def test_titles_for_other_ids_are_left_out(write: Write) -> None:
     path = write("u.data", "1\t5\t3\t10\n")
     write("u.item", "6|Six|x\n")
     data = load(path)
@@ -188,7 +190,7 @@ def test_titles_for_other_ids_are_left_out(write) -> None:
 
 
 @pytest.mark.parametrize("ending", [".tsv", ".csv", ".tsv.gz", ".csv.gz", ".parquet"])
-def test_ready_split(write, tmp_path: Path, ending: str) -> None:
+def test_ready_split(write: Write, tmp_path: Path, ending: str) -> None:
     rows = {"train": [("a", "1"), ("b", "2")], "valid": [("a", "2")], "test": [("a", "3"), ("b", "1")]}
     for part, pairs in rows.items():
         if ending == ".parquet":
@@ -210,7 +212,7 @@ def test_ready_split(write, tmp_path: Path, ending: str) -> None:
     assert data.part.tolist() == [TRAIN, VALID, TEST, TRAIN, TEST]
 
 
-def test_ready_split_with_clients_times_and_without_valid(write, tmp_path: Path) -> None:
+def test_ready_split_with_clients_times_and_without_valid(write: Write, tmp_path: Path) -> None:
     write("train.csv", "client,user,item,rating,time\nnorth,a,1,3,9\nsouth,b,1,2,9\n")
     write("test.csv", "client,user,item,rating,time\nnorth,a,2,1,8\n")
     data = load(tmp_path)
@@ -221,7 +223,9 @@ def test_ready_split_with_clients_times_and_without_valid(write, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("items", "titled"), [(("1", "2"), True), (("1", "9"), False)])
-def test_ready_split_takes_titles_only_when_all_items_are_known(write, tmp_path, items, titled) -> None:
+def test_ready_split_takes_titles_only_when_all_items_are_known(
+    write: Write, tmp_path: Path, items: tuple[str, str], titled: bool
+) -> None:
     write("train.tsv", f"user\titem\na\t{items[0]}\n")
     write("test.tsv", f"user\titem\na\t{items[1]}\n")
     write("movies.dat", "1::One::x\n2::Two::x\n3::Three::x\n")
@@ -231,15 +235,15 @@ def test_ready_split_takes_titles_only_when_all_items_are_known(write, tmp_path,
 
 
 @pytest.mark.parametrize("header", ["userID\tartistID\tweight\r\n", ""])
-def test_lastfm_with_and_without_header(write, header: str) -> None:
+def test_lastfm_with_and_without_header(write: Write, header: str) -> None:
     path = write("user_artists.dat", header + "2\t51\t13883\r\n2\t52\t11690\r\n3\t51\t7\r\n")
     write("artists.dat", 'id\tname\turl\tpictureURL\n51\tDuran "D" Duran\tu\tp\n52\tMorcheeba\tu\tp\n')
     data = load(path)
     assert triples(data) == [("2", "51", None), ("2", "52", None), ("3", "51", None)]
-    assert data.titles.tolist() == ['Duran "D" Duran', "Morcheeba"]
+    assert there(data.titles).tolist() == ['Duran "D" Duran', "Morcheeba"]
 
 
-def test_book_crossing(write) -> None:
+def test_book_crossing(write: Write) -> None:
     ratings = '"User-ID";"ISBN";"Book-Rating"\n"276725";"034545104X";"0"\n"276726";"0155061224";"5"\n'
     path = write("d/BX-Book-Ratings.csv", ratings)
     books = (
@@ -249,7 +253,7 @@ def test_book_crossing(write) -> None:
     write("d/BX-Books.csv", books, encoding="latin-1")
     data = load(path.parent)
     assert triples(data) == [("276725", "034545104X", None), ("276726", "0155061224", None)]
-    assert data.titles.tolist() == ['Peter "Rabbit" & Café', "Flesh Tones: A Novel"]
+    assert there(data.titles).tolist() == ['Peter "Rabbit" & Café', "Flesh Tones: A Novel"]
     assert any("1 rows are implicit" in note for note in data.notes)
 
 
@@ -260,14 +264,14 @@ FOURSQUARE = (
 )
 
 
-def test_foursquare_repeats_merge_to_the_earliest(write) -> None:
+def test_foursquare_repeats_merge_to_the_earliest(write: Write) -> None:
     data = load(write("dataset_TSMC2014_NYC.txt", FOURSQUARE))
     assert triples(data) == [("470", "49bbd6c0", 1_333_476_005), ("979", "4a43c0ae", 1_333_476_025)]
-    assert data.titles.tolist() == ["Arts & Crafts Store", "Bridge"]
+    assert there(data.titles).tolist() == ["Arts & Crafts Store", "Bridge"]
     assert data.notes == ("1 repeats of a user-item pair merged, the earliest kept",)
 
 
-def test_yelp(write) -> None:
+def test_yelp(write: Write) -> None:
     path = write(
         "yelp_academic_dataset_review.json",
         '{"user_id":"u_1","business_id":"b-9","stars":3.0,"date":"2018-07-07 22:09:11"}\n\n'
@@ -279,15 +283,15 @@ def test_yelp(write) -> None:
     )
     data = load(path)
     assert triples(data) == [("u_1", "b-8", 1_467_849_600), ("u_1", "b-9", 1_531_001_351)]
-    assert data.titles.tolist() == ["b-8", "Café"]
+    assert there(data.titles).tolist() == ["b-8", "Café"]
 
 
-def test_yelp_without_businesses(write) -> None:
+def test_yelp_without_businesses(write: Write) -> None:
     line = '{"user_id":"u","business_id":"b","stars":3,"date":"2018-07-07"}\n'
     assert load(write("review.json", line)).titles is None
 
 
-def test_qb_article_keeps_clicks(write) -> None:
+def test_qb_article_keeps_clicks(write: Write) -> None:
     text = "user_id,item_id,click,like,read\n1,5,1,0,1\n1,6,0,0,0\n2,5,1,1,1\n"
     data = load(write("QB-article.csv", text))
     assert triples(data) == [("1", "5", None), ("2", "5", None)]
@@ -295,15 +299,15 @@ def test_qb_article_keeps_clicks(write) -> None:
 
 
 @pytest.mark.parametrize("header", ["user,item,timestamp\n", ""])
-def test_microlens(write, header: str) -> None:
+def test_microlens(write: Write, header: str) -> None:
     path = write("MicroLens-100k_pairs.csv", header + "36121,9580,1583378629552\n36121,11033,1583379401503\n")
     write("MicroLens-100k_title_en.csv", "item,title\n9580,Cats, and dogs\n11033,Rain\n")
     data = load(path)
     assert triples(data) == [("36121", "9580", 1_583_378_629_552), ("36121", "11033", 1_583_379_401_503)]
-    assert data.titles.tolist() == ["Cats, and dogs", "Rain"]
+    assert there(data.titles).tolist() == ["Cats, and dogs", "Rain"]
 
 
-def test_published_files_forgive_repeats_and_a_torn_end(write) -> None:
+def test_published_files_forgive_repeats_and_a_torn_end(write: Write) -> None:
     path = write("r.csv", "1,5,3,10\n1,5,3,10\n2,6,1,11\n2,7")
     data = assemble(readers.READERS["published"](path), "x")
     assert triples(data) == [("1", "5", 10), ("2", "6", 11)]
@@ -313,7 +317,7 @@ def test_published_files_forgive_repeats_and_a_torn_end(write) -> None:
     )
 
 
-def test_the_only_file_of_a_folder(write, tmp_path: Path) -> None:
+def test_the_only_file_of_a_folder(write: Write, tmp_path: Path) -> None:
     write("ratings.csv", "1,5\n")
     write("other.csv", "7,7\n")
     assert triples(load(tmp_path)) == [("1", "5", None)]
@@ -337,7 +341,7 @@ ids = st.lists(
 
 @given(ids, st.sampled_from([",", "\t", ";", " ", "parquet"]), st.booleans())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_what_is_written_is_read(tmp_path: Path, rows, mark: str, header: bool) -> None:
+def test_what_is_written_is_read(tmp_path: Path, rows: list[tuple[int, int, int]], mark: str, header: bool) -> None:
     path = tmp_path / ("a.parquet" if mark == "parquet" else "a.data")
     if mark == "parquet":
         user, item, time = (list(column) for column in zip(*rows, strict=True))
@@ -364,7 +368,7 @@ def test_sequences_round_trip(tmp_path: Path, lines: dict[str, list[str]]) -> No
     assert triples(data) == [(u, i, n) for u in sorted(lines) for n, i in enumerate(lines[u])]
 
 
-def test_gzip_head_and_whole(write) -> None:
+def test_gzip_head_and_whole(write: Write) -> None:
     path = write("a.csv.gz", "1,2\n" * 3)
     assert content.head(path, 4) == b"1,2\n"
     assert content.contents(path) == b"1,2\n" * 3

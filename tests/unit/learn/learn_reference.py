@@ -6,11 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fedrec import keyed
+from fedrec.backbones.base import Backbone
 from fedrec.core.block import Block
+from fedrec.core.messages import Array, Float32
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.learn import shuffle
+from fedrec.learn.sample_arrays import Samples
+from fedrec.learn.trained import LocalSettings
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,18 @@ def random_block(seed: int, holdings: list[list[int]], n_items: int) -> Block:
 
 
 def train_plainly(
-    block, samples, users, table, plan, keys, backbone, networks=None, proximal=0.0, lr_users=None, lr_items=None
-):
+    block: Block,
+    samples: Samples,
+    users: Float32,
+    table: Float32,
+    plan: LocalSettings,
+    keys: keyed.U64,
+    backbone: Backbone,
+    networks: dict[str, Array] | None = None,
+    proximal: float = 0.0,
+    lr_users: float | None = None,
+    lr_items: float | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """``(users, tables [clients, m, d], networks, loss)`` after training, in double precision."""
     kind = torch.float64
     new_users = users.astype(np.float64)
@@ -97,7 +112,7 @@ def train_plainly(
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(x, y)
                 epoch_loss += float(loss.detach()) * len(at)
                 optimiser.zero_grad()
-                (loss + proximal / 2 * ((q - downloaded) ** 2).sum()).backward()
+                torch.autograd.backward(loss + proximal / 2 * ((q - downloaded) ** 2).sum())
                 optimiser.step()
             losses[c] = epoch_loss / n
         new_users[own], tables[c] = p.detach().numpy(), q.detach().numpy()

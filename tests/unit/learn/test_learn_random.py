@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from hypothesis import given, settings
@@ -16,8 +18,7 @@ from fedrec.learn.torch import random as random_torch
 KEYS = keyed.keys_of(range(50))
 
 
-@njit
-def _kernel_words(keys, count, first):
+def words_by_kernel(keys: keyed.U64, count: int, first: int) -> keyed.U64:
     found = np.empty((len(keys), count), np.uint64)
     for i in range(len(keys)):
         for j in range(count):
@@ -25,24 +26,27 @@ def _kernel_words(keys, count, first):
     return found
 
 
-@njit
-def _kernel_mix(values):
+def mix_by_kernel(values: keyed.U64) -> keyed.U64:
     return np.array([random_kernel.mix(value) for value in values])
 
 
-@njit
-def _kernel_below(values, n):
+def below_by_kernel(values: keyed.U64, n: int) -> keyed.U64:
     return np.array([random_kernel.below(value, n) for value in values])
 
 
-def test_words_agree():
+_kernel_words: Any = njit(words_by_kernel)
+_kernel_mix: Any = njit(mix_by_kernel)
+_kernel_below: Any = njit(below_by_kernel)
+
+
+def test_words_agree() -> None:
     want = keyed.words(KEYS, 7, 3)
     np.testing.assert_array_equal(_kernel_words(KEYS, 7, 3), want)
     found = random_torch.word(random_torch.from_words(KEYS)[:, None], torch.arange(3, 10)[None])
     np.testing.assert_array_equal(found.numpy().view(np.uint64), want)
 
 
-def test_mix_agrees_on_extremes():
+def test_mix_agrees_on_extremes() -> None:
     values = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
     want = keyed.mix(values)
     assert [int(w) for w in want] == [keyed.mix_int(int(v)) for v in values]
@@ -50,7 +54,7 @@ def test_mix_agrees_on_extremes():
     np.testing.assert_array_equal(random_torch.mix(random_torch.from_words(values)).numpy().view(np.uint64), want)
 
 
-def test_below_agrees_and_stays_below():
+def test_below_agrees_and_stays_below() -> None:
     words = keyed.words(KEYS, 1)[:, 0]
     words[:2] = [0, 2**64 - 1]
     for n in (1, 3, 1682, 2**31 - 1):
@@ -63,7 +67,7 @@ def test_below_agrees_and_stays_below():
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(counts=st.lists(st.integers(1, 700), min_size=1, max_size=5), epochs=st.integers(1, 3))
-def test_orders_are_permutations_and_agree(counts, epochs):
+def test_orders_are_permutations_and_agree(counts: list[int], epochs: int) -> None:
     keys = KEYS[: len(counts)]
     flat = random_torch.orders(np.array(counts), random_torch.from_words(keys), epochs).numpy()
     at = 0
@@ -80,7 +84,7 @@ def test_orders_are_permutations_and_agree(counts, epochs):
     assert at == len(flat)
 
 
-def test_orders_look_random():
+def test_orders_look_random() -> None:
     """Every sample is about equally often in the first quarter, and neighbours do not stay neighbours."""
     n, trials = 200, 2000
     early, together = np.zeros(n), 0
@@ -94,7 +98,7 @@ def test_orders_look_random():
     assert together / trials < 4
 
 
-def test_epochs_and_clients_differ():
+def test_epochs_and_clients_differ() -> None:
     first = shuffle.order(64, shuffle.epoch_key(int(KEYS[0]), 0))
     assert not np.array_equal(first, shuffle.order(64, shuffle.epoch_key(int(KEYS[0]), 1)))
     assert not np.array_equal(first, shuffle.order(64, shuffle.epoch_key(int(KEYS[1]), 0)))

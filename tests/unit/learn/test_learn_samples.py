@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from learn_reference import random_block
 
 from fedrec import keyed
-from fedrec.data.ragged import Ragged
+from fedrec.data.ragged import Int32, Int64, Ragged
 from fedrec.errors import BadInput
+from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.samples import draw, draw_numpy
 from fedrec.learn.torch.samples import draw_torch
 
 
-def items_of(samples, rows, client_of_user):
+def items_of(samples: Samples, rows: Int32, client_of_user: Int64) -> Int32:
     """Item ids behind row positions."""
-    return samples.rows_ids[samples.rows_start[client_of_user[samples.user]] + rows]
+    found: Int32 = samples.rows_ids[samples.rows_start[client_of_user[samples.user]] + rows]
+    return found
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -29,7 +31,9 @@ def items_of(samples, rows, client_of_user):
     objective=st.sampled_from(["bce", "bpr"]),
     seed=st.integers(0, 100),
 )
-def test_engines_agree_and_samples_are_right(holdings, negatives, objective, seed):
+def test_engines_agree_and_samples_are_right(
+    holdings: list[list[int]], negatives: int, objective: str, seed: int
+) -> None:
     block = random_block(seed, holdings, n_items=70)
     keys = keyed.streams(seed, block.client_keys)
     samples = draw(block, negatives, keys, "kernel", objective, threads=2)
@@ -61,12 +65,12 @@ def test_engines_agree_and_samples_are_right(holdings, negatives, objective, see
         assert not np.isin(got, block.exclude[u]).any()
     for c in range(len(holdings)):
         ids = samples.rows_ids[samples.rows_start[c] : samples.rows_start[c + 1]]
-        own = slice(samples.start[c], samples.start[c + 1])
-        used = [first[own]] + ([drawn[own]] if samples.pairs else [])
+        at = slice(samples.start[c], samples.start[c + 1])
+        used = [first[at]] + ([drawn[at]] if samples.pairs else [])
         np.testing.assert_array_equal(ids, np.unique(np.concatenate(used)))
 
 
-def test_negatives_are_uniform_over_the_free_items():
+def test_negatives_are_uniform_over_the_free_items() -> None:
     block = random_block(0, [[10]], 30)
     counts = np.zeros(30)
     for trial in range(300):
@@ -79,14 +83,14 @@ def test_negatives_are_uniform_over_the_free_items():
     assert ((free - expected) ** 2 / expected).sum() < 43.8
 
 
-def test_negatives_stay_outside_exclude_and_may_be_wider_than_train():
+def test_negatives_stay_outside_exclude_and_may_be_wider_than_train() -> None:
     block = random_block(1, [[5], [5]], 12)
     exclude = Ragged(np.array([0, 11, 22]), np.tile(np.arange(11, dtype=np.int32), 2))
     samples = draw(replace(block, exclude=exclude), 3, block.client_keys)
     assert set(items_of(samples, samples.row, block.client_of_user)[samples.label == 0]) == {11}
 
 
-def test_more_than_a_word_of_items():
+def test_more_than_a_word_of_items() -> None:
     """The bit sets have two levels; ids beyond 4096 use the second."""
     block = random_block(2, [[40], [3]], 20_000)
     samples, plain = draw(block, 4, block.client_keys), draw_numpy(block, 4, block.client_keys, False)
@@ -94,13 +98,13 @@ def test_more_than_a_word_of_items():
     np.testing.assert_array_equal(samples.row, plain.row)
 
 
-def test_unsorted_exclude_is_bad_input():
+def test_unsorted_exclude_is_bad_input() -> None:
     block = random_block(3, [[3], [4]], 12)
     with pytest.raises(BadInput, match="ascend"):
         draw(replace(block, exclude=Ragged(block.train.start, block.train.values[::-1].copy())), 2, block.client_keys)
 
 
-def test_unknown_objective_is_bad_input():
+def test_unknown_objective_is_bad_input() -> None:
     block = random_block(3, [[3]], 12)
     with pytest.raises(BadInput, match="bce or bpr"):
         draw(block, 2, block.client_keys, objective="hinge")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,21 +14,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learn_reference import Plan, random_block, train_plainly
 
+from fedrec.backbones.base import Backbone
 from fedrec.backbones.mf import Affine, MatrixFactorisation
 from fedrec.backbones.ncf import NeuralCollaborativeFiltering
+from fedrec.core.block import Block
+from fedrec.core.messages import Float32
 from fedrec.core.settings import TrainingSettings
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
+from fedrec.learn.trained import Trained
 
 ENGINES = ("kernel", "torch")
 
 
-def values(rng, *shape):
+def values(rng: np.random.Generator, *shape: int) -> Float32:
     return (rng.standard_normal(shape) * 0.3).astype(np.float32)
 
 
-def compare(block, plan, backbone, personal=False, dim=5, negatives=2, seed=0, shared_networks=False, **extra):
+def compare(
+    block: Block,
+    plan: Plan,
+    backbone: Backbone,
+    personal: bool = False,
+    dim: int = 5,
+    negatives: int = 2,
+    seed: int = 0,
+    shared_networks: bool = False,
+    **extra: Any,
+) -> Trained:
     rng = np.random.default_rng(seed)
     samples = draw(block, negatives, block.client_keys, objective=plan.objective)
     users = values(rng, block.n_users, dim)
@@ -45,7 +60,7 @@ def compare(block, plan, backbone, personal=False, dim=5, negatives=2, seed=0, s
 
     extra.pop("device", None)
     want_users, want_tables, want_networks, want_loss = train_plainly(*arguments, **extra)
-    close = {"rtol": 1e-3, "atol": 1e-4}
+    close: dict[str, Any] = {"rtol": 1e-3, "atol": 1e-4}
     np.testing.assert_allclose(found.users, want_users, **close)
     np.testing.assert_allclose(found.rows.dense() + table, want_tables, **close)
     np.testing.assert_allclose(found.loss, want_loss, rtol=1e-4, atol=1e-6)
@@ -69,8 +84,17 @@ def compare(block, plan, backbone, personal=False, dim=5, negatives=2, seed=0, s
     seed=st.integers(0, 1000),
 )
 def test_engines_equal_the_plain_loop(
-    holdings, objective, optimizer, backbone, engine, personal, dim, proximal, batch_size, seed
-):
+    holdings: list[list[int]],
+    objective: str,
+    optimizer: str,
+    backbone: Backbone,
+    engine: str,
+    personal: bool,
+    dim: int,
+    proximal: float,
+    batch_size: int,
+    seed: int,
+) -> None:
     block = random_block(seed, holdings, n_items=20)
     plan = Plan(objective=objective, optimizer=optimizer, engine=engine, batch_size=batch_size)
     compare(block, plan, backbone, personal, dim, seed=seed, proximal=proximal)
@@ -79,21 +103,21 @@ def test_engines_equal_the_plain_loop(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("holdings", [[[0]], [[1]], [[0], [7], [0]], [[5, 0, 9], [3]], [[20], [20, 4]]], ids=str)
 @pytest.mark.parametrize("objective", ["bce", "bpr"])
-def test_edges(engine, holdings, objective):
+def test_edges(engine: str, holdings: list[list[int]], objective: str) -> None:
     """No samples, one sample, several users, a user who has every item."""
     found = compare(random_block(1, holdings, 20), Plan(engine=engine, objective=objective), Affine())
     assert np.isfinite(found.users).all()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_long_training_with_gaps(engine):
+def test_a_long_training_with_gaps(engine: str) -> None:
     """Rows wait many steps between gradients; the closed form must make up for all of them."""
     block = random_block(3, [[60], [25]], 400)
     compare(block, Plan(engine=engine, batch_size=3, epochs=4, lr=0.02), MatrixFactorisation(), dim=8, negatives=4)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_rates_of_users_and_items_differ(engine):
+def test_rates_of_users_and_items_differ(engine: str) -> None:
     plan = Plan(engine=engine, optimizer="sgd")
     compare(random_block(4, [[9], [12]], 30), plan, Affine(), lr_users=0.01, lr_items=3.0)
 
@@ -101,14 +125,14 @@ def test_rates_of_users_and_items_differ(engine):
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("objective", ["bce", "bpr"])
-def test_networks(optimizer, shared, objective):
+def test_networks(optimizer: str, shared: bool, objective: str) -> None:
     plan = Plan(optimizer=optimizer, objective=objective, weight_decay=0.01, batch_size=16)
     block = random_block(5, [[9], [0], [12, 3], [4]], 30)
     compare(block, plan, NeuralCollaborativeFiltering((6, 4)), shared_networks=shared)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_threads_do_not_matter(engine):
+def test_threads_do_not_matter(engine: str) -> None:
     block = random_block(6, [[count % 17] for count in range(40)], 30)
     samples = draw(block, 4, block.client_keys)
     rng = np.random.default_rng(0)
@@ -124,7 +148,7 @@ def test_threads_do_not_matter(engine):
     np.testing.assert_array_equal(one.loss, two.loss)
 
 
-def test_a_block_equals_its_clients_one_by_one():
+def test_a_block_equals_its_clients_one_by_one() -> None:
     block = random_block(7, [[3], [15], [8, 2]], 30)
     rng = np.random.default_rng(0)
     users, table = values(rng, 4, 16), values(rng, 30, 16)
@@ -139,7 +163,7 @@ def test_a_block_equals_its_clients_one_by_one():
         np.testing.assert_array_equal(alone.rows.values, whole.rows.take(np.array([c])).values)
 
 
-def test_read_only_and_strided_inputs_are_fine():
+def test_read_only_and_strided_inputs_are_fine() -> None:
     block = random_block(8, [[3], [15]], 30)
     rng = np.random.default_rng(0)
     users, table = values(rng, 2, 4), values(rng, 2, 60, 4)[:, ::2]
@@ -151,7 +175,7 @@ def test_read_only_and_strided_inputs_are_fine():
     np.testing.assert_array_equal(got.rows.values, same.rows.values)
 
 
-def test_the_products_own_settings_fit():
+def test_the_products_own_settings_fit() -> None:
     block = random_block(9, [[3]], 30)
     settings_ = TrainingSettings(dim=4, epochs=1)
     users, table = np.zeros((1, 4), np.float32), np.ones((30, 4), np.float32)
@@ -161,7 +185,7 @@ def test_the_products_own_settings_fit():
     assert got.loss == pytest.approx(np.log(2))
 
 
-def test_bad_input_is_one_line():
+def test_bad_input_is_one_line() -> None:
     block = random_block(10, [[3], [4]], 30)
     samples = draw(block, 2, block.client_keys)
     users, table = np.zeros((2, 4), np.float32), np.ones((30, 4), np.float32)
@@ -185,12 +209,12 @@ def test_bad_input_is_one_line():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("backbone", [Affine(), NeuralCollaborativeFiltering((6, 4))])
 @pytest.mark.parametrize("objective", ["bce", "bpr"])
-def test_cuda_equals_the_plain_loop(backbone, objective):
+def test_cuda_equals_the_plain_loop(backbone: Backbone, objective: str) -> None:
     plan = Plan(objective=objective, engine="torch", batch_size=4)
     compare(random_block(5, [[9], [0], [12, 3], [4]], 30), plan, backbone, device="cuda")
 
 
-def test_torch_engine_needs_neither_numba_nor_pydantic():
+def test_torch_engine_needs_neither_numba_nor_pydantic() -> None:
     here = Path(__file__).parent
     code = (
         "import sys; sys.modules['numba'] = sys.modules['pydantic'] = None\n"

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedrec.backbones.gfcf import local_filter
+from fedrec.core.messages import Float32
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.maths import alignment, subspace_iteration
+from fedrec.maths.interaction_matrix import inverse_root
 from fedrec.maths.lowrank_similarity import FactoredSum, top_factors, truncated
 from fedrec.maths.packed import pack, packed_size, pairs_of_lists, row_starts, unpack
 
@@ -23,7 +25,7 @@ def lists_of(rows: np.ndarray) -> Ragged:
 
 @given(st.integers(1, 12), SEEDS)
 @settings(max_examples=30, deadline=None)
-def test_a_triangle_unpacks_to_the_matrix_it_came_from(n, seed):
+def test_a_triangle_unpacks_to_the_matrix_it_came_from(n: int, seed: int) -> None:
     matrix = np.random.default_rng(seed).standard_normal((n, n))
     matrix += matrix.T
     packed = pack(matrix)
@@ -35,7 +37,7 @@ def test_a_triangle_unpacks_to_the_matrix_it_came_from(n, seed):
 
 @given(st.integers(1, 6), st.integers(1, 9), SEEDS)
 @settings(max_examples=30, deadline=None)
-def test_pairs_of_lists_are_the_ones_of_each_outer_product(users, items, seed):
+def test_pairs_of_lists_are_the_ones_of_each_outer_product(users: int, items: int, seed: int) -> None:
     rows = (np.random.default_rng(seed).random((users, items)) < 0.5).astype(int)
     start, places = pairs_of_lists(lists_of(rows), items)
     for user in range(users):
@@ -48,7 +50,7 @@ def test_pairs_of_lists_are_the_ones_of_each_outer_product(users, items, seed):
 
 @given(SEEDS, st.booleans(), st.integers(1, 6))
 @settings(max_examples=20, deadline=None)
-def test_truncation_is_the_nearest_matrix_of_its_rank(seed, symmetric, rank):
+def test_truncation_is_the_nearest_matrix_of_its_rank(seed: int, symmetric: bool, rank: int) -> None:
     draw = np.random.default_rng(seed)
     left = draw.standard_normal((9, 4))
     right = None if symmetric else draw.standard_normal((9, 4))
@@ -60,7 +62,7 @@ def test_truncation_is_the_nearest_matrix_of_its_rank(seed, symmetric, rank):
     assert found.left.shape == (9, rank)
 
 
-def test_a_factored_sum_is_the_sum_and_stays_thin():
+def test_a_factored_sum_is_the_sum_and_stays_thin() -> None:
     draw = np.random.default_rng(0)
     basis = draw.standard_normal((30, 5))  # all additions lie in five dimensions, so nothing is lost
     parts = [(basis @ draw.standard_normal((5, 3)), basis @ draw.standard_normal((5, 3))) for _ in range(40)]
@@ -72,7 +74,7 @@ def test_a_factored_sum_is_the_sum_and_stays_thin():
     np.testing.assert_allclose(found.left @ found.right.T, sum(a @ b.T for a, b in parts), rtol=1e-8, atol=1e-8)
 
 
-def test_columns_of_zeros_take_no_room_in_a_factored_sum():
+def test_columns_of_zeros_take_no_room_in_a_factored_sum() -> None:
     draw = np.random.default_rng(2)
     total = FactoredSum(30, 6, symmetric=True)
     assert not total.result().left.any()
@@ -89,7 +91,7 @@ def test_columns_of_zeros_take_no_room_in_a_factored_sum():
     assert not nothing.result().left.any()
 
 
-def test_top_factors_cut_what_noise_made_negative():
+def test_top_factors_cut_what_noise_made_negative() -> None:
     draw = np.random.default_rng(1)
     vectors = np.linalg.qr(draw.standard_normal((8, 8)))[0]
     values = np.array([5.0, 3.0, 1.0, 0.5, 0.1, 0.0, -0.2, -2.0])
@@ -103,7 +105,7 @@ def test_top_factors_cut_what_noise_made_negative():
 
 @given(SEEDS)
 @settings(max_examples=15, deadline=None)
-def test_the_closed_form_keeps_the_similarity_and_no_rotation_is_nearer(seed):
+def test_the_closed_form_keeps_the_similarity_and_no_rotation_is_nearer(seed: int) -> None:
     draw = np.random.default_rng(seed)
     factors = draw.standard_normal((12, 4)).astype(np.float32)
     table = draw.standard_normal((12, 3)).astype(np.float32)
@@ -116,15 +118,21 @@ def test_the_closed_form_keeps_the_similarity_and_no_rotation_is_nearer(seed):
         assert np.linalg.norm(own @ rotation - table) >= distance - 1e-4
 
 
-def test_a_rotation_is_found_once_and_a_changed_table_or_similarity_anew(monkeypatch):
+def test_a_rotation_is_found_once_and_a_changed_table_or_similarity_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(3)
     factors, other = (draw.standard_normal((9, 4)).astype(np.float32) for _ in range(2))
     tables = [draw.standard_normal((9, width)).astype(np.float32) for width in (4, 3, 4)]
-    plain, found = alignment.rotation, []
-    monkeypatch.setattr(alignment, "rotation", lambda *given: found.append(1) or plain(*given))
+    plain = alignment.rotation
+    found: list[int] = []
+
+    def counted(own: Float32, table: Float32, device: str = "cpu") -> Float32:
+        found.append(1)
+        return plain(own, table, device)
+
+    monkeypatch.setattr(alignment, "rotation", counted)
     monkeypatch.setattr(alignment, "RECENT", alignment.Recent(most=4 * (16 + 9)))  # room for the first two
 
-    def aligned(towards, table):
+    def aligned(towards: Float32, table: Float32) -> int:
         before = len(found)
         own = np.ascontiguousarray(towards[:, : table.shape[1]])
         np.testing.assert_array_equal(alignment.closed_form(towards, table), own @ plain(own, table))
@@ -139,7 +147,7 @@ def test_a_rotation_is_found_once_and_a_changed_table_or_similarity_anew(monkeyp
 
 
 @pytest.mark.parametrize("factored", [False, True])
-def test_gradient_steps_are_those_of_autograd_on_the_norm(factored):
+def test_gradient_steps_are_those_of_autograd_on_the_norm(factored: bool) -> None:
     import torch
 
     draw = np.random.default_rng(2)
@@ -155,7 +163,7 @@ def test_gradient_steps_are_those_of_autograd_on_the_norm(factored):
     np.testing.assert_allclose(found, plain.detach().numpy(), atol=2e-4)
 
 
-def test_the_closed_form_is_nearer_than_gradient_steps():
+def test_the_closed_form_is_nearer_than_gradient_steps() -> None:
     draw = np.random.default_rng(3)
     tables = draw.standard_normal((5, 20, 4)).astype(np.float32)
     similarity = np.mean([t @ t.T for t in tables], axis=0).astype(np.float32)
@@ -171,14 +179,14 @@ def test_the_closed_form_is_nearer_than_gradient_steps():
 
 @given(SEEDS, st.integers(1, 3))
 @settings(max_examples=10, deadline=None)
-def test_subspace_iteration_from_any_split_finds_the_eigenpairs(seed, parts):
+def test_subspace_iteration_from_any_split_finds_the_eigenpairs(seed: int, parts: int) -> None:
     draw = np.random.default_rng(seed)
     rows = (draw.random((40, 12)) < 0.4).astype(float)
     rows[rows.sum(1) == 0, 0] = 1
     weights = 1.0 / rows.sum(1)
     degrees = rows.sum(0)
-    wanted = subspace_iteration.inverse_root(degrees)[:, None] * (rows.T @ (rows * weights[:, None]))
-    values, vectors = np.linalg.eigh(wanted * subspace_iteration.inverse_root(degrees)[None, :])
+    wanted = inverse_root(degrees)[:, None] * (rows.T @ (rows * weights[:, None]))
+    values, vectors = np.linalg.eigh(wanted * inverse_root(degrees)[None, :])
     sent = draw.standard_normal((12, 4))
     for _ in range(200):
         pieces = np.array_split(np.arange(40), parts)
@@ -191,7 +199,7 @@ def test_subspace_iteration_from_any_split_finds_the_eigenpairs(seed, parts):
     assert abs(pairs.vectors[:, 0] @ vectors[:, -1]) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_the_local_filter_is_gfcf_on_the_clients_graph():
+def test_the_local_filter_is_gfcf_on_the_clients_graph() -> None:
     rows = np.array([[1, 1, 0, 0, 1], [1, 0, 0, 1, 0], [0, 1, 0, 1, 1]], float)
     own = local_filter(lists_of(rows.astype(int)), 5, k=2, alpha=0.3)
     degrees = rows.sum(0)

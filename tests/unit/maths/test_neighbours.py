@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from fedrec.core.messages import Float32
+from fedrec.data.ragged import Int64
 from fedrec.maths import composite, neighbours
 from fedrec.maths.neighbours import FewRows, few_rows
 
+Sparse = tuple[Float32, Float32, Int64]
+
 
 @pytest.fixture
-def sparse():
+def sparse() -> Sparse:
     """60 clients in four groups of taste; each differs from the shared table in 6 of 30 items."""
     draw = np.random.default_rng(0)
     whole = np.zeros((60, 30, 4), np.float32)
@@ -26,13 +30,16 @@ def sparse():
     return whole, vectors, start
 
 
-def exact(whole, vectors, start, alpha=0.5, beta=0.4):
+def exact(whole: Float32, vectors: Float32, start: Int64, alpha: float = 0.5, beta: float = 0.4) -> Float32:
     s = composite.similarity(composite.squared_distances(whole))
     c = composite.complementarity(composite.mean_angles(vectors, start))
-    return composite.composite_weights(s, c, np.diff(start), alpha, beta).numpy()
+    weights: Float32 = composite.composite_weights(s, c, np.diff(start), alpha, beta).numpy()
+    return weights
 
 
-def approximate(whole, vectors, start, count, alpha=0.5, beta=0.4):
+def approximate(
+    whole: Float32, vectors: Float32, start: Int64, count: int, alpha: float = 0.5, beta: float = 0.4
+) -> tuple[Float32, Int64, Float32, FewRows]:
     tables = few_rows(whole, 6)
     proxy = np.diff(start) / start[-1]
     sketches = neighbours.sketch(tables, key=1)
@@ -43,7 +50,7 @@ def approximate(whole, vectors, start, count, alpha=0.5, beta=0.4):
     return found, others, weights, tables
 
 
-def test_few_rows_keep_the_largest_and_come_back(sparse):
+def test_few_rows_keep_the_largest_and_come_back(sparse: Sparse) -> None:
     whole = sparse[0]
     base = np.ones((30, 4), np.float32)
     np.testing.assert_allclose(few_rows(whole, 6).added(base), whole + 1, atol=1e-6)
@@ -56,12 +63,12 @@ def test_few_rows_keep_the_largest_and_come_back(sparse):
     np.testing.assert_allclose(roomy.added(base), whole + 1, atol=1e-6)
 
 
-def test_tables_that_do_not_differ():
+def test_tables_that_do_not_differ() -> None:
     none = FewRows.none(3, 5, 2, 7)
     np.testing.assert_array_equal(none.added(np.ones((7, 2), np.float32)), 1)
 
 
-def test_a_sketch_keeps_distances(sparse):
+def test_a_sketch_keeps_distances(sparse: Sparse) -> None:
     whole = sparse[0]
     plain = ((whole[:, None] - whole[None]) ** 2).sum((2, 3))
     errors = []
@@ -75,12 +82,12 @@ def test_a_sketch_keeps_distances(sparse):
     assert relative.std() < 1.2 * np.sqrt(2 / neighbours.WIDTH)
 
 
-def test_with_all_clients_as_candidates_weights_are_exact(sparse):
+def test_with_all_clients_as_candidates_weights_are_exact(sparse: Sparse) -> None:
     found = approximate(*sparse, count=60)[0]
     np.testing.assert_allclose(found, exact(*sparse), atol=1e-5)
 
 
-def test_error_against_exact_weights_falls_with_candidates(sparse):
+def test_error_against_exact_weights_falls_with_candidates(sparse: Sparse) -> None:
     right = exact(*sparse)
     off = {count: np.abs(approximate(*sparse, count=count)[0] - right).sum(1).mean() for count in (4, 16, 32)}
     assert off[4] > off[16] > off[32]
@@ -89,13 +96,13 @@ def test_error_against_exact_weights_falls_with_candidates(sparse):
     assert 4 < support < 32  # the bound above means something
 
 
-def test_a_client_is_its_own_first_candidate(sparse):
+def test_a_client_is_its_own_first_candidate(sparse: Sparse) -> None:
     others = approximate(*sparse, count=5)[1]
     np.testing.assert_array_equal(others[:, 0], np.arange(60))
     assert all(len(set(row)) == 5 for row in others)
 
 
-def test_the_mixture_is_the_weighted_sum(sparse):
+def test_the_mixture_is_the_weighted_sum(sparse: Sparse) -> None:
     found, others, weights, tables = approximate(*sparse, count=20)
     expected = np.einsum("uv,vid->uid", found, sparse[0])
     mixed = neighbours.mix_few(tables, others, weights, 30)
@@ -107,7 +114,7 @@ def test_the_mixture_is_the_weighted_sum(sparse):
     np.testing.assert_allclose(few.values, largest.values, atol=1e-5)
 
 
-def test_missing_terms_count_as_zero(sparse):
+def test_missing_terms_count_as_zero(sparse: Sparse) -> None:
     start = sparse[2]
     proxy = np.diff(start) / start[-1]
     others = neighbours.candidates(None, None, None, proxy, 0, 0, 60)

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from fedrec.core import wire
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Float32, Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
 from fedrec.maths.clustering import kmeans, means_of_lists, sketch
-from fedrec.maths.graphs import cosines, neighbourhoods, smoothed
+from fedrec.maths.graphs import Kind, cosines, neighbourhoods, smoothed
 from fedrec.methods._shared.profiles import centres, interacted
 from fedrec.methods.fedfast import representative_weights
-from fedrec.methods.registry import find
+from found_methods import find_federated
 
 ITEMS = 12
 FAMILY = ("fedatt", "fedfast", "perfedrec", "pfedgraph", "gpfedrec", "pfedrec")
@@ -56,8 +56,8 @@ class Federation:
     """A method with its server and clients, round by round."""
 
     def __init__(self, name: str, block: Block, seed: int = 5, **settings: Any) -> None:
-        kind = find(name)
-        self.method = kind(build(kind.Settings, {"dim": 3, "epochs": 2, **settings}, name))
+        kind = find_federated(name)
+        self.method: Any = kind(build(kind.Settings, {"dim": 3, "epochs": 2, **settings}, name))
         self.block, self.seed, self.number = block, seed, 0
         self.server = self.method.start_server(world_of(block), Keys(seed, 0))
         self.private = self.method.start_clients(world_of(block), block, Keys(seed, 0))
@@ -75,12 +75,14 @@ class Federation:
         return done
 
 
-def whole(start: Any, rows: Rows) -> np.ndarray:
+def whole(start: Float32, rows: Rows) -> Float32:
     """Everybody's table after training ``[clients, n_items, d]``."""
     return start + rows.dense()
 
 
-def mixtures(tables: np.ndarray, similarity: Any, complementarity: Any, sizes: Any, alpha: float, beta: float) -> Any:
+def mixtures(
+    tables: Float32, similarity: Array | None, complementarity: Array | None, sizes: Array, alpha: float, beta: float
+) -> Array:
     """FedCA's aggregation: Eq. (8) and the mixture."""
     from fedrec.maths.composite import composite_weights, mix
 
@@ -91,7 +93,7 @@ def mixtures(tables: np.ndarray, similarity: Any, complementarity: Any, sizes: A
 # section 5.2, claim by claim
 
 
-def test_fcf_is_alpha_zero_beta_zero_with_equal_p():
+def test_fcf_is_alpha_zero_beta_zero_with_equal_p() -> None:
     run = Federation("fcf", made_block())
     start = run.server.items
     tables = whole(start, run.work().upload.rows)
@@ -100,7 +102,7 @@ def test_fcf_is_alpha_zero_beta_zero_with_equal_p():
         np.testing.assert_allclose(run.server.items, mixed, atol=1e-6)
 
 
-def test_fedavg_is_alpha_zero_beta_zero_with_p_by_size():
+def test_fedavg_is_alpha_zero_beta_zero_with_p_by_size() -> None:
     run = Federation("fedavg", made_block())
     tables = whole(run.server.items, run.work().upload.rows)
     run.round()
@@ -108,7 +110,7 @@ def test_fedavg_is_alpha_zero_beta_zero_with_p_by_size():
         np.testing.assert_allclose(run.server.items, mixed, atol=1e-6)
 
 
-def test_fedca_without_its_terms_runs_as_fedavg():
+def test_fedca_without_its_terms_runs_as_fedavg() -> None:
     plain = Federation("fedavg", made_block())
     composite = Federation("fedca", made_block(), alpha=0, beta=0, rho=0, r=1)
     for _ in range(3):
@@ -120,7 +122,7 @@ def test_fedca_without_its_terms_runs_as_fedavg():
 
 @hypothesis_settings(max_examples=8, deadline=None)
 @given(alpha=st.floats(0, 2), share=st.sampled_from([0.4, 1.0]), seed=st.integers(0, 50))
-def test_pfedgraph_is_fedca_with_beta_zero(alpha, share, seed):
+def test_pfedgraph_is_fedca_with_beta_zero(alpha: float, share: float, seed: int) -> None:
     block = made_block(seed=seed)
     graph = Federation("pfedgraph", block, seed, alpha=alpha, r=share)
     composite = Federation("fedca", block, seed, alpha=alpha, beta=0, rho=0, r=share)
@@ -132,7 +134,7 @@ def test_pfedgraph_is_fedca_with_beta_zero(alpha, share, seed):
 
 @hypothesis_settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 50), norm=st.sampled_from(["l2", "l1"]))
-def test_fedatt_is_alpha_zero_beta_zero_with_p_the_softmax_of_distances(seed, norm):
+def test_fedatt_is_alpha_zero_beta_zero_with_p_the_softmax_of_distances(seed: int, norm: str) -> None:
     run = Federation("fedatt", made_block(seed=seed), seed, distance=norm)
     start = run.server.items
     tables = whole(start, run.work().upload.rows)
@@ -146,7 +148,7 @@ def test_fedatt_is_alpha_zero_beta_zero_with_p_the_softmax_of_distances(seed, no
 
 @hypothesis_settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 50), clusters=st.integers(1, 4), alpha=st.floats(1, 5))
-def test_perfedrec_is_similarity_of_one_within_clusters_and_zero_across(seed, clusters, alpha):
+def test_perfedrec_is_similarity_of_one_within_clusters_and_zero_across(seed: int, clusters: int, alpha: float) -> None:
     run = Federation(
         "perfedrec", made_block(seed=seed), seed, clusters=clusters, cluster_share=1, client_weights="equal"
     )
@@ -162,7 +164,7 @@ def test_perfedrec_is_similarity_of_one_within_clusters_and_zero_across(seed, cl
         np.testing.assert_allclose(run.server.items, tables.mean(0), atol=1e-5)
 
 
-def test_perfedrec_with_one_cluster_is_fedavg():
+def test_perfedrec_with_one_cluster_is_fedavg() -> None:
     plain, clustered = Federation("fedavg", made_block()), Federation("perfedrec", made_block(), clusters=1)
     for _ in range(3):
         plain.round(), clustered.round()
@@ -170,14 +172,14 @@ def test_perfedrec_with_one_cluster_is_fedavg():
     np.testing.assert_allclose(clustered.server.items, plain.server.items, atol=1e-5)
 
 
-def test_fedfast_with_one_cluster_and_everybody_its_representative_is_fcf():
+def test_fedfast_with_one_cluster_and_everybody_its_representative_is_fcf() -> None:
     plain, fast = Federation("fcf", made_block()), Federation("fedfast", made_block(), clusters=1, r=1)
     for _ in range(3):
         plain.round(), fast.round()
     np.testing.assert_allclose(fast.server.items, plain.server.items, atol=1e-5)
 
 
-def test_fedfast_is_a_choice_of_p_and_not_of_beta():
+def test_fedfast_is_a_choice_of_p_and_not_of_beta() -> None:
     """Section 5.2 claims alpha = 0, beta != 0. What is exact: alpha = beta = 0 with p of the representatives."""
     run = Federation("fedfast", made_block(), clusters=2, r=0.5)
     done = run.work()
@@ -197,7 +199,7 @@ def test_fedfast_is_a_choice_of_p_and_not_of_beta():
 # single parts, by hand
 
 
-def test_representatives_count_for_their_cluster():
+def test_representatives_count_for_their_cluster() -> None:
     labels, tickets = np.array([0, 0, 0, 1, 1, 2]), np.array([5, 1, 9, 7, 2, 3], np.uint32)
     weights = representative_weights(labels, tickets, 0.5)
     # clusters of 3, 2 and 1 among 6; two, one and one represent them, those with the lowest tickets
@@ -205,14 +207,14 @@ def test_representatives_count_for_their_cluster():
     assert weights.sum() == pytest.approx(1)
 
 
-def test_fedatt_takes_a_step_of_epsilon():
+def test_fedatt_takes_a_step_of_epsilon() -> None:
     one, two = Federation("fedatt", made_block()), Federation("fedatt", made_block(), epsilon=2.0)
     start = one.server.items.copy()
     one.round(), two.round()
     np.testing.assert_allclose(two.server.items - start, 2 * (one.server.items - start), atol=1e-5)
 
 
-def test_fedatt_weights_survive_large_distances_and_come_in_parts():
+def test_fedatt_weights_survive_large_distances_and_come_in_parts() -> None:
     run = Federation("fedatt", made_block(), lr=50.0, optimizer="sgd")
     done = run.work()
     together = run.method.aggregate(run.server, iter([Reply(run.block.clients, done.upload)]), Keys(5, 1))
@@ -222,7 +224,7 @@ def test_fedatt_weights_survive_large_distances_and_come_in_parts():
     np.testing.assert_allclose(together.items, apart.items, rtol=1e-5, atol=1e-5)
 
 
-def test_neighbourhoods_by_hand():
+def test_neighbourhoods_by_hand() -> None:
     import torch
 
     similarity = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
@@ -231,11 +233,12 @@ def test_neighbourhoods_by_hand():
     farthest = neighbourhoods(similarity, "farthest", 1, 1.0)  # a distance taken for a similarity
     np.testing.assert_allclose(farthest, [[0, 0, 1], [0, 0, 1], [1, 0, 0]])
     # mean of the nine 5.8 / 9 = 0.644: 0.9 and 1 are above it
-    np.testing.assert_allclose(neighbourhoods(similarity, "nearest", 0, 1.0), [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]])
+    above = neighbourhoods(similarity, "nearest", 0, 1.0)
+    np.testing.assert_allclose(above, [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     np.testing.assert_allclose(neighbourhoods(similarity, "nearest", 0, 9.0), np.eye(3))  # nobody: by oneself
 
 
-def test_cosines_of_whole_tables():
+def test_cosines_of_whole_tables() -> None:
     tables = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32)
     flat = tables.reshape(4, -1)
     length = np.linalg.norm(flat, axis=1)
@@ -244,7 +247,7 @@ def test_cosines_of_whole_tables():
 
 
 @pytest.mark.parametrize("graph", ["nearest", "farthest"])
-def test_gpfedrec_mixes_neighbours_and_shares_their_mean(graph):
+def test_gpfedrec_mixes_neighbours_and_shares_their_mean(graph: Kind) -> None:
     run = Federation("gpfedrec", made_block(), graph=graph, neighbours=3, layers=2)
     tables = whole(run.method.blended(run.server.tables, run.server.items), run.work().upload.rows)
     run.round()
@@ -254,7 +257,7 @@ def test_gpfedrec_mixes_neighbours_and_shares_their_mean(graph):
     np.testing.assert_allclose(run.server.items, expected.mean(0), atol=1e-5)
 
 
-def test_gpfedrec_keeps_the_table_of_who_was_absent():
+def test_gpfedrec_keeps_the_table_of_who_was_absent() -> None:
     run = Federation("gpfedrec", made_block())
     run.round()
     before = run.server
@@ -270,7 +273,7 @@ def test_gpfedrec_keeps_the_table_of_who_was_absent():
     assert (after.tables[some] != before.tables[some]).any()
 
 
-def test_interacted_rows_are_those_of_the_trained_table():
+def test_interacted_rows_are_those_of_the_trained_table() -> None:
     block = made_block((2, 1, 3))
     draw = np.random.default_rng(1)
     tables = draw.normal(size=(3, ITEMS, 2)).astype(np.float32)
@@ -281,7 +284,7 @@ def test_interacted_rows_are_those_of_the_trained_table():
     np.testing.assert_allclose(interacted(block, tables[0], rows), whole(tables[0], rows)[owner, block.train.values])
 
 
-def test_means_of_lists_with_an_empty_one():
+def test_means_of_lists_with_an_empty_one() -> None:
     values = np.array([[1.0, 2], [3, 4], [5, 6]])
     np.testing.assert_allclose(
         means_of_lists(values, np.array([0, 2, 0, 1, 0])), [[0, 0], [2, 3], [0, 0], [5, 6], [0, 0]]
@@ -290,14 +293,14 @@ def test_means_of_lists_with_an_empty_one():
 
 @hypothesis_settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000), clusters=st.integers(1, 6))
-def test_kmeans_ignores_the_order_of_clients(seed, clusters):
+def test_kmeans_ignores_the_order_of_clients(seed: int, clusters: int) -> None:
     draw = np.random.default_rng(seed)
     points = draw.normal(size=(20, 3))
     order = draw.permutation(20)
     np.testing.assert_array_equal(kmeans(points, clusters, 7)[order], kmeans(points[order], clusters, 7))
 
 
-def test_kmeans_finds_what_is_apart_and_takes_few_points():
+def test_kmeans_finds_what_is_apart_and_takes_few_points() -> None:
     points = np.concatenate([np.zeros((5, 2)), np.full((4, 2), 9.0)]) + np.linspace(0, 0.1, 9)[:, None]
     labels = kmeans(points, 2, 0)
     assert len(set(labels[:5])) == len(set(labels[5:])) == 1
@@ -306,7 +309,7 @@ def test_kmeans_finds_what_is_apart_and_takes_few_points():
     assert len(kmeans(np.zeros((0, 2)), 3, 0)) == 0
 
 
-def test_sketches_are_linear_and_keep_distances():
+def test_sketches_are_linear_and_keep_distances() -> None:
     draw = np.random.default_rng(0)
     tables = draw.normal(size=(30, 40, 8)).astype(np.float32)
     rows = wire.rows_of_tables(tables)
@@ -320,7 +323,7 @@ def test_sketches_are_linear_and_keep_distances():
     np.testing.assert_allclose(sketch(changed, 64, 3), sketch(wire.rows_of_tables(changed.dense()), 64, 3), atol=1e-4)
 
 
-def test_the_graph_encoder_averages_over_layers():
+def test_the_graph_encoder_averages_over_layers() -> None:
     points = np.array([[0.0], [1.0], [10.0]])
     # nearest neighbour of 0 is 1, of 1 is 0, of 10 is 1; layer one: 1, 0, 1; mean with layer zero
     np.testing.assert_allclose(smoothed(points, 1, 1), [[0.5], [0.5], [5.5]])
@@ -328,7 +331,7 @@ def test_the_graph_encoder_averages_over_layers():
     np.testing.assert_array_equal(smoothed(points, 1, 0), points)
 
 
-def test_perfedrec_clusters_by_model_as_well():
+def test_perfedrec_clusters_by_model_as_well() -> None:
     run = Federation("perfedrec", made_block(), clusters=2, features="model", graph_layers=0, epochs=10)
     done = run.round()
     assert done.upload.profiles is None
@@ -347,8 +350,8 @@ def one_user() -> Block:
     return replace(made_block((1,)), n_items=3, train=train, exclude=train)
 
 
-def test_pfedrec_first_the_score_function_then_the_items():
-    kind = find("pfedrec")
+def test_pfedrec_first_the_score_function_then_the_items() -> None:
+    kind = find_federated("pfedrec")
     method = kind(build(kind.Settings, {"dim": 2, "lr": 0.5, "lr_items_factor": 2, "negatives": 1}, "pfedrec"))
     block, world = one_user(), World("one", 3, 1, 1)
     server = method.start_server(world, Keys(0, 0))
@@ -369,7 +372,7 @@ def test_pfedrec_first_the_score_function_then_the_items():
     np.testing.assert_allclose(server.items + done.upload.rows.dense()[0], moved, rtol=1e-4, atol=1e-6)
 
 
-def test_pfedrec_tunes_what_it_downloads():
+def test_pfedrec_tunes_what_it_downloads() -> None:
     run = Federation("pfedrec", made_block())
     run.round()
     download = run.method.download(run.server, run.block.clients)
@@ -386,7 +389,7 @@ def test_pfedrec_tunes_what_it_downloads():
 
 
 @pytest.mark.parametrize("backbone", ["mf", "ncf"])
-def test_pfedrec_keeps_the_score_function(backbone):
+def test_pfedrec_keeps_the_score_function(backbone: str) -> None:
     run = Federation("pfedrec", made_block(), backbone=backbone, lr_items_factor=1)
     done = run.round()
     assert done.upload.networks == {}
@@ -400,11 +403,11 @@ def test_pfedrec_keeps_the_score_function(backbone):
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("backbone", ["mf", "ncf"])
-def test_organisations_and_both_backbones(name, backbone):
+def test_organisations_and_both_backbones(name: str, backbone: str) -> None:
     """Clients with several users; a block gives what its parts give."""
     from fedrec.core.messages import gather
 
-    small = {"lr_items_factor": 1.0} if name == "pfedrec" else {}
+    small: dict[str, Any] = {"lr_items_factor": 1.0} if name == "pfedrec" else {}
     run = Federation(name, made_block((2, 1, 3, 2)), backbone=backbone, **small)
     run.round()
     download = run.method.download(run.server, run.block.clients)
@@ -425,7 +428,7 @@ def test_organisations_and_both_backbones(name, backbone):
     ("name", "uploads", "downloads"),
     [("fedatt", 1, 1), ("pfedrec", 1, 1), ("perfedrec", 1, 2), ("fedfast", 1, 1), ("pfedgraph", 1, 1)],
 )
-def test_bytes_are_those_of_table_7(name, uploads, downloads):
+def test_bytes_are_those_of_table_7(name: str, uploads: int, downloads: int) -> None:
     """FedCA Table 7 at 64 bits: tables of m f numbers, and |I_u| f for the profile of PerFedRec and FedFast."""
     run = Federation(name, made_block())
     form = wire.Form("dense", "float64")

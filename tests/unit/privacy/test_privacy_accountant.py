@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, inf, sqrt
+from typing import Any
 
 import dp_accounting
 import pytest
@@ -103,7 +104,7 @@ def test_central_laplace_claims_the_local_guarantee_only() -> None:
 
 
 def test_only_a_secret_cohort_of_fixed_size_amplifies() -> None:
-    given = {"rounds": 20, "coordinates": 5, "clients": 10, "population": 1000}
+    given: dict[str, Any] = {"rounds": 20, "coordinates": 5, "clients": 10, "population": 1000}
     known = central(gaussian(), **given)
     assert central(gaussian(), sampling="poisson", **given).epsilon == known.epsilon
     secret = central(gaussian(), sampling="fixed", **given)

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from privacy_samples import Sample, make_block, make_sample
+from numpy.typing import NDArray
 
 from fedrec.core import wire
+from fedrec.core.block import Block
 from fedrec.core.messages import Rows, Upload, gather, shared
 from fedrec.core.method import Keys
 from fedrec.core.settings import PrivacySettings
 from fedrec.privacy import describe, outgoing
 from fedrec.privacy.fields import coordinates, open_fields, protected
+from privacy_samples import Sample, make_block, make_sample
 
 USERS = [1, 3, 2, 0, 1]
 EVERY_CHAIN = [
@@ -28,7 +30,7 @@ EVERY_CHAIN = [
 ]
 
 
-def table(upload: Any) -> np.ndarray:
+def table(upload: Sample) -> NDArray[np.float32]:
     return upload.items.dense()
 
 
@@ -50,7 +52,7 @@ def test_a_block_equals_blocks_of_one(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("given", EVERY_CHAIN, ids=str)
-def test_types_open_fields_and_input_are_kept(given: dict[str, Any], block: Any, sample: Sample) -> None:
+def test_types_open_fields_and_input_are_kept(given: dict[str, Any], block: Block, sample: Sample) -> None:
     before = dataclasses.replace(
         sample,
         items=dataclasses.replace(sample.items, values=sample.items.values.copy()),
@@ -71,7 +73,7 @@ def test_types_open_fields_and_input_are_kept(given: dict[str, Any], block: Any,
     np.testing.assert_array_equal(sent.counts, sample.counts)
 
 
-def test_restore_without_compression_loses_nothing(block: Any, sample: Sample) -> None:
+def test_restore_without_compression_loses_nothing(block: Block, sample: Sample) -> None:
     chain = outgoing(PrivacySettings(clip=1.0, noise=0.1))
     sent = chain.apply(sample, block, Keys(0, 1))
     assert chain.restore(sent) is sent
@@ -84,14 +86,14 @@ def test_links_come_in_the_sound_order() -> None:
     assert [type(link).__name__ for link in chain.links] == ["Clip", "Noise", "KeepLargest"]
 
 
-def test_what_is_protected_and_what_is_not(block: Any, sample: Sample) -> None:
+def test_what_is_protected_and_what_is_not(block: Block, sample: Sample) -> None:
     assert [part.name for part in protected(sample, block)] == ["items", "network", "people"]
     assert open_fields(sample) == ("weight", "counts")
     # 7 items x 3 + 2 x 2 + 2 for each user
     np.testing.assert_array_equal(coordinates(sample, block), [27, 31, 29, 25, 27])
 
 
-def test_a_field_that_cannot_be_protected_stops_the_chain(block: Any) -> None:
+def test_a_field_that_cannot_be_protected_stops_the_chain(block: Block) -> None:
     @dataclasses.dataclass(frozen=True)
     class Wrong(Upload):
         everything: Any = shared()
@@ -102,7 +104,7 @@ def test_a_field_that_cannot_be_protected_stops_the_chain(block: Any) -> None:
         protected(Wrong(np.zeros(3, np.float32)), block)
 
 
-def test_a_wrong_length_is_noticed(block: Any, sample: Sample) -> None:
+def test_a_wrong_length_is_noticed(block: Block, sample: Sample) -> None:
     with pytest.raises(ValueError, match="people"):
         protected(dataclasses.replace(sample, people=sample.people[:-1]), block)
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from privacy_samples import Sample, make_block, make_rows, make_sample
+from numpy.typing import NDArray
 
 from fedrec import keyed
+from fedrec.core.block import Block
 from fedrec.core.messages import Rows
 from fedrec.core.method import Keys
 from fedrec.privacy.clip import Clip, norms_of
 from fedrec.privacy.compressed import LowRank, Quantised, QuantisedRows, TopK
 from fedrec.privacy.fields import densified, protected
 from fedrec.privacy.lowrank import Truncate, right_vectors
-from fedrec.privacy.noise import Noise
+from fedrec.privacy.noise import Noise, Source
 from fedrec.privacy.quantise import Quantise
 from fedrec.privacy.topk import KeepLargest, largest
+from privacy_samples import Sample, make_block, make_rows, make_sample
 
 KEYS = Keys(7, 1)
+Norm = Literal["l2", "l1"]
 
 
-def by_hand() -> tuple[object, Sample]:
+def by_hand() -> tuple[Block, Sample]:
     """Two clients of one user: the first's update is (3, 0, 0), (4), (0); the second's is zero."""
     block = make_block([1, 1], n_items=2)
     items = Rows(np.array([0, 1, 1]), np.array([1], np.int32), np.array([[3, 0, 0]], np.float32), 2)
@@ -37,11 +42,11 @@ def by_hand() -> tuple[object, Sample]:
 
 
 @pytest.mark.parametrize(("norm", "length"), [("l2", 5.0), ("l1", 7.0)])
-def test_clip_by_hand(norm: str, length: float) -> None:
+def test_clip_by_hand(norm: Norm, length: float) -> None:
     block, upload = by_hand()
     out = Clip(1.0, norm).apply(upload, block, KEYS)
     np.testing.assert_allclose(out.items.values, [[3 / length, 0, 0]], rtol=1e-6)
-    np.testing.assert_allclose(out.network[0], [[0, 0], [-4 / length, 0]], rtol=1e-6)
+    np.testing.assert_allclose(out.network[0], [[0.0, 0.0], [-4 / length, 0.0]], rtol=1e-6)
     np.testing.assert_array_equal(out.network[1], np.zeros((2, 2)))  # zero stays zero
     np.testing.assert_array_equal(out.weight, [9, 9])
 
@@ -62,7 +67,7 @@ def test_clip_sends_zeros_for_a_diverged_client() -> None:
     st.floats(1e-3, 1e4),
     st.sampled_from(["l1", "l2"]),
 )
-def test_clip_never_lengthens_and_leaves_the_ball_alone(network: np.ndarray, bound: float, norm: str) -> None:
+def test_clip_never_lengthens_and_leaves_the_ball_alone(network: np.ndarray, bound: float, norm: Norm) -> None:
     block = make_block([1, 1, 1])
     upload = make_sample([1, 1, 1], np.random.default_rng(0))
     object.__setattr__(upload, "network", network)
@@ -107,11 +112,15 @@ def test_noise_covers_rows_that_did_not_change() -> None:
 
 @pytest.mark.parametrize("source", ["keyed", "system"])
 @pytest.mark.parametrize(("kind", "deviation", "absolute"), [("laplace", 2**0.5, 1.0), ("gaussian", 1.0, 0.7979)])
-def test_noise_has_its_scale(source: str, kind: str, deviation: float, absolute: float) -> None:
+def test_noise_has_its_scale(
+    source: Source, kind: Literal["laplace", "gaussian"], deviation: float, absolute: float
+) -> None:
     n_items = 4000
     block = make_block([1, 1], n_items)
     empty = Rows(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros((0, 10), np.float32), n_items)
-    upload = Sample(empty, np.zeros((2, 1, 1), np.float32), np.zeros((2, 1), np.float32), np.ones(2), np.ones(2, int))
+    upload = Sample(
+        empty, np.zeros((2, 1, 1), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32), np.ones(2, int)
+    )
     noise = Noise(0.2, kind, source).apply(upload, block, KEYS).items.values / 0.2
     assert noise.shape == (8000, 10)
     # 80,000 numbers: standard error of the mean is below 0.005, that of the absolute mean below 0.004
@@ -125,12 +134,12 @@ def test_noise_has_its_scale(source: str, kind: str, deviation: float, absolute:
 
 def test_system_noise_does_not_repeat_and_keyed_noise_does() -> None:
     block, upload = by_hand()
-    draws = {
-        source: [Noise(1.0, "laplace", source).apply(upload, block, KEYS).network for _ in range(2)]
-        for source in ("keyed", "system")
-    }
-    np.testing.assert_array_equal(*draws["keyed"])
-    assert (draws["system"][0] != draws["system"][1]).any()
+
+    def drawn(source: Source) -> NDArray[np.float32]:
+        return Noise(1.0, "laplace", source).apply(upload, block, KEYS).network
+
+    np.testing.assert_array_equal(drawn("keyed"), drawn("keyed"))
+    assert (drawn("system") != drawn("system")).any()
 
 
 def test_another_round_has_other_noise() -> None:
@@ -151,8 +160,10 @@ def test_topk_by_hand_over_all_fields_together() -> None:
     np.testing.assert_array_equal(out.items.start, [0, 2, 2])
     np.testing.assert_array_equal(out.items.indices, [3, 5])
     np.testing.assert_array_equal(out.items.values, [3, 2])
-    np.testing.assert_array_equal(out.network.indices, [2])
-    np.testing.assert_array_equal(out.network.values, [-4])
+    network: Any = out.network
+    assert isinstance(network, TopK)
+    np.testing.assert_array_equal(network.indices, [2])
+    np.testing.assert_array_equal(network.values, [-4])
     back = KeepLargest(0.25).restore(out)
     np.testing.assert_array_equal(back.items.dense(), [[[0, 0, 0], [3, 0, 2]], np.zeros((2, 3))])
     np.testing.assert_array_equal(back.network, upload.network)
@@ -167,7 +178,7 @@ def test_largest_agrees_with_sorting(magnitude: np.ndarray, k: int) -> None:
     np.testing.assert_array_equal(largest(magnitude, k), expected)
 
 
-def test_topk_of_everything_is_lossless(block: object, sample: Sample) -> None:
+def test_topk_of_everything_is_lossless(block: Block, sample: Sample) -> None:
     link = KeepLargest(1.0)
     back = link.restore(link.apply(sample, block, KEYS))
     np.testing.assert_array_equal(back.items.dense(), sample.items.dense())
@@ -183,7 +194,7 @@ def test_low_rank_is_the_best_of_its_rank() -> None:
     block = make_block([1, 1], n_items=30)
     rows = make_rows([20, 4], 30, 6, rng)
     small = np.zeros((2, 1, 1), np.float32)
-    upload = Sample(rows, small, small[:, 0], np.ones(2), np.ones(2, int))
+    upload = Sample(rows, small, small[:, 0], np.ones(2, np.float32), np.ones(2, int))
     link = Truncate(0.5)  # rank 3 of 6
     out = link.apply(upload, block, KEYS)
     assert isinstance(out.items, LowRank)
@@ -201,7 +212,7 @@ def test_low_rank_keeps_a_table_that_has_the_rank() -> None:
     tables = (rng.normal(size=(2, 12, 2)) @ rng.normal(size=(2, 2, 5))).astype(np.float32)
     block = make_block([1, 1])
     empty = Rows(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros((0, 3), np.float32), 7)
-    upload = Sample(empty, tables, np.zeros((2, 1), np.float32), np.ones(2), np.ones(2, int))
+    upload = Sample(empty, tables, np.zeros((2, 1), np.float32), np.ones(2, np.float32), np.ones(2, int))
     link = Truncate(0.4)
     back = link.restore(link.apply(upload, block, KEYS))
     np.testing.assert_allclose(back.network, tables, atol=1e-5)
@@ -210,14 +221,14 @@ def test_low_rank_keeps_a_table_that_has_the_rank() -> None:
 
 def test_right_vectors_are_padded_where_rows_are_few() -> None:
     vectors = right_vectors(np.array([[3.0, 4.0, 0.0]], np.float32), 2)
-    np.testing.assert_allclose(np.abs(vectors), [[0.6, 0.8, 0], [0, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(np.abs(vectors), [[0.6, 0.8, 0.0], [0.0, 0.0, 0.0]], atol=1e-6)
 
 
 # quantise
 
 
 @pytest.mark.parametrize("form", ["dense", "rows"])
-def test_quantised_error_is_below_one_step(form: str, block: object, sample: Sample) -> None:
+def test_quantised_error_is_below_one_step(form: Literal["dense", "rows"], block: Block, sample: Sample) -> None:
     link = Quantise(form)
     out = link.apply(sample, block, KEYS)
     assert isinstance(out.items, Quantised if form == "dense" else QuantisedRows)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fedrec import keyed
+from fedrec.core.block import Block
 from fedrec.core.method import Keys
 from fedrec.privacy import noise
 from fedrec.privacy.draws import KeyedDraws
@@ -13,12 +16,14 @@ from fedrec.privacy.noise import Noise
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_the_kernel_gives_what_numpy_gives(kind: type, block: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_gives_what_numpy_gives(
+    kind: type[np.floating[Any]], block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("numba")
     start = np.array([0, 2, 2, 5, 6, 9])  # a client without rows among them
     before = np.random.default_rng(3).normal(size=(9, 1001)).astype(kind)
     plain, compiled = before.copy(), before.copy()
-    draws = KeyedDraws(Keys(7, 3), block, "noise table", start)  # type: ignore[arg-type]
+    draws = KeyedDraws(Keys(7, 3), block, "noise table", start)
     Noise(0.3)._add(plain, draws)
     monkeypatch.setattr(noise, "LARGE", 1)
     Noise(0.3)._add(compiled, draws)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_a_member_that_is_not_in_the_directory_is_refused() -> None:
 
 @pytest.mark.parametrize("other", [{"run": "other"}, {"round": 2}, {"cohort": 1}, {"attempt": 1}, {"length": 6}])
 @pytest.mark.parametrize("kind", list(Kind))
-def test_messages_of_another_sum_are_refused(kind: Kind, other: dict[str, int]) -> None:
+def test_messages_of_another_sum_are_refused(kind: Kind, other: dict[str, Any]) -> None:
     plan, foreign = make_plan(5, 4, 3), make_plan(5, 4, 3, **other)
     game, elsewhere = Game(plan, make_values(plan)), Game(foreign, make_values(foreign))
     for step in Kind:

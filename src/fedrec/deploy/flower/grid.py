@@ -180,4 +180,6 @@ def _reason(error: Any) -> str:
 
 def same_clients(one: Hello, other: Hello) -> bool:
     """Whether two nodes host the very same clients."""
-    return one.client_keys.tolist() == other.client_keys.tolist() and one.users.tolist() == other.users.tolist()
+    same_keys: bool = one.client_keys.tolist() == other.client_keys.tolist()
+    same_users: bool = one.users.tolist() == other.users.tolist()
+    return same_keys and same_users

@@ -114,7 +114,8 @@ class Node:
 
     @cached_property
     def share(self) -> Share:
-        return self.store.read("share.safetensors", Share)[0]
+        share: Share = self.store.read("share.safetensors", Share)[0]
+        return share
 
     @property
     def names(self) -> Names:

@@ -265,7 +265,7 @@ def _train_group(
         if proximal > 0:
             loss = loss + proximal / 2 * ((rows - start) ** 2).sum()
         optimiser.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         if rows.grad is not None:
             rows.grad[group.padding] = 0
         optimiser.step()

@@ -211,4 +211,5 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
         return found[:, :-1]
 
     def client_bytes(self, world: World) -> int:
-        return super().client_bytes(world) + 16 * world.n_items * self.settings.dim
+        dim: int = self.settings.dim
+        return super().client_bytes(world) + 16 * world.n_items * dim

@@ -135,7 +135,8 @@ class FedDae(VaeMethod[PrivateEncoder]):
 
     @property
     def shares_local_encoder(self) -> bool:
-        return self.settings.local_encoder == "averaged"
+        averaged: bool = self.settings.local_encoder == "averaged"
+        return averaged
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> PrivateEncoder:
         return start_encoders(block, keys, self.settings)

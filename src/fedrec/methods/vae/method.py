@@ -185,7 +185,8 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
 
     def client_bytes(self, world: World) -> int:
         sizes = self.sizes(world.n_items)
-        factors = self.settings.epochs * (2 * sizes.n_items + 24 * sizes.dim)
+        epochs: int = self.settings.epochs
+        factors = epochs * (2 * sizes.n_items + 24 * sizes.dim)
         return 4 * (2 * factors + (4 * sizes.numbers if self.dense else 0))
 
 

@@ -119,7 +119,7 @@ class RecVae(CentralVae):
             ]
         )
         divergence = (log_normal(z, mean, log_variance) - parts.logsumexp(0)).sum(1)
-        weight = self.settings.gamma * batch.bags.counts
+        weight: torch.Tensor = self.settings.gamma * batch.bags.counts
         return (weight * divergence - likelihood(affine(z, nets["decoder"]), batch.bags)).mean()
 
     def loss(self, nets: dict[str, torch.Tensor], batch: Batch, beta: float) -> torch.Tensor:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.block import Block
-from fedrec.core.messages import Axis, Rows, Upload, per_client, per_user
+from fedrec.core.messages import Rows, Upload, per_client, per_user
 from fedrec.data.ragged import Ragged, offsets
 
 N_ITEMS, DIM = 7, 3
@@ -22,7 +22,7 @@ class Sample(Upload):
     items: Rows = per_client()
     network: NDArray[np.float32] = per_client()  # [clients, 2, 2]
     people: NDArray[np.float32] = per_user()  # [users, 2]
-    weight: NDArray[np.float32] = field(metadata={"axis": Axis.CLIENT, "protect": False})
+    weight: NDArray[np.float32] = per_client(protect=False)
     counts: NDArray[np.int64] = per_client()  # [clients]
 
 

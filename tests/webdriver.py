@@ -98,7 +98,8 @@ class Browser:
         self.tell("Emulation.setEmulatedMedia", features=[feature])
 
     def log(self, kind: str) -> list[dict[str, Any]]:
-        return self.do("POST", "/se/log", {"type": kind})
+        entries: list[dict[str, Any]] = self.do("POST", "/se/log", {"type": kind})
+        return entries
 
     def requests(self) -> list[str]:
         """Addresses asked for since the last call."""
