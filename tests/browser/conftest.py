@@ -13,7 +13,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "report"))  # finished runs made up in memory
 
 from made_runs import made_run
-from webdriver import Browser, programs
 
 from fedrec.recipes import published
 from fedrec.report.model.comparison import Failure, compare_runs
@@ -21,6 +20,7 @@ from fedrec.report.model.reproduction import Panel, Reproduction, line_of
 from fedrec.report.model.runs import FinishedRun
 from fedrec.report.page.comparison import comparison_page
 from fedrec.report.page.reproduction import reproduction_page
+from webdriver import Browser, programs
 
 
 @pytest.fixture(scope="module")

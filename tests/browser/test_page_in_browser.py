@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from webdriver import Browser
 
 PAGES = ("comparison_file", "reproduction_file")

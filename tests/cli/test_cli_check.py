@@ -139,15 +139,6 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         "popularity has",
         ("items=(server.items + total / max(1, clients)).astype(np.float32)", "items=server.items"),
     ),
-    "it counts on what the server was started with": (
-        "2",
-        "only 0 of 2 nodes answered",
-        (
-            "    def start_server(self, world, keys):",
-            "    def start_server(self, world, keys):\n        self.world = world",
-        ),
-        ("        bias = private.bias.copy()", "        bias = private.bias.copy()[:, : self.world.n_items]"),
-    ),
 }
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from data_files import Write
 from pyarrow import parquet
 
+from data_files import Write
 from fedrec.data import readers
 from fedrec.data.assemble import assemble
 from fedrec.errors import BadInput

@@ -132,8 +132,12 @@ def _flwr(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def run_command(home: Path, folder: Path) -> list[str]:
     """``flwr run`` of a run's folder; ends when the run does."""
-    app = write_bundle(home / "fedrec-run")
-    config = write_toml(home / "run.toml", {"folder": str(folder.resolve())})
+    before = os.umask(0o077)  # the server's folder is its user's own
+    try:
+        app = write_bundle(home / "fedrec-run")
+        config = write_toml(home / "run.toml", {"folder": str(folder.resolve())})
+    finally:
+        os.umask(before)
     return [program("flwr"), "run", str(app), NAME, "--stream", "--run-config", str(config)]
 
 

@@ -18,7 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedrec.deploy.flower.tasks import ForeignApplication, Runtime, claimed, leave_with, refuse_foreign, waiting_tasks
+from fedrec.deploy.flower.tasks import (
+    ForeignApplication,
+    Runtime,
+    claimed,
+    leave_with,
+    plain_log,
+    refuse_foreign,
+    waiting_tasks,
+)
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -106,7 +114,7 @@ def _secret(path: Path) -> bytes:
 
 
 def start(around: Around | None = None) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    plain_log()
     sys.exit(main(Path(sys.argv[1]), around))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.flower.superlink import Settings
-from fedrec.deploy.flower.tasks import Runtime, claimed, leave_with, refuse_foreign, waiting_tasks
+from fedrec.deploy.flower.tasks import Runtime, claimed, leave_with, plain_log, refuse_foreign, waiting_tasks
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -109,7 +109,7 @@ def _own_module() -> list[str]:
 
 
 def main(carry_out: CarryOut = serve_run) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    plain_log()
     leave_with(os.getppid())
     path = Path(sys.argv[1])
     if "--run" in sys.argv[2:]:

@@ -8,6 +8,7 @@ is installed. What was shipped is only compared: its hash must be that of this v
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
 import threading
@@ -52,6 +53,12 @@ class Runtime:
             interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec"), *interceptors],
             retry_invoker=retry,
         )
+
+
+def plain_log() -> None:
+    """What this process has to say, line by line; Flower's calls on this machine are not worth one each."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def waiting_tasks(
