@@ -13,6 +13,7 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -53,10 +54,20 @@ def main(path: Path, around: Around | None = None) -> int:
         worker = Worker(options_of(config))
         handle = worker.handle if around is None else around(config, worker.handle)
         runtime = Runtime(f"127.0.0.1:{config['port']}")
+        one_at_a_time = threading.Lock()
+
+        def work(token: str) -> None:
+            def alone(plain: Any) -> Any:
+                with one_at_a_time:
+                    return handle(plain)
+
+            if answer_message(runtime, token, alone) == "meet":
+                with one_at_a_time:
+                    worker.warm_up()
+
         for token in waiting_tasks(runtime, KIND, secret, lambda: member.poll() is None):
-            kind = answer_message(runtime, token, handle)
-            if kind == "meet":
-                worker.warm_up()
+            # a thread each: Flower may wait for hours for a message whose run has ended
+            threading.Thread(target=work, args=(token,), daemon=True).start()
     finally:
         if member.poll() is None:
             member.terminate()
