@@ -404,6 +404,7 @@ def edit_array(arrays: dict[str, Any], draw: random.Random) -> None:
             )
             arrays[name] = array.astype(draw.choice(kinds))
     if how == "shape":
+        array = np.atleast_1d(array)
         shapes = [array[:-1], array[:0], array[None], array.reshape(-1), np.concatenate([array, array])]
         shapes += [array[..., :0], array[..., None], array.T, np.zeros((*array.shape, 0), array.dtype)]
         arrays[name] = draw.choice(shapes)

@@ -38,7 +38,9 @@ def train_fused(
         raise BadInput(f"backbone {backbone.name} has no network parameters {sorted(networks)}")
     adam, pairs = settings.optimizer == "adam", samples.pairs
     counts = np.diff(samples.start)
-    steps = settings.epochs * (-(-int(counts.max(initial=0)) // settings.batch_size))
+    most = int(counts.max(initial=0))
+    batch_size = min(settings.batch_size, max(1, most))  # a thread's scratch has the size of a batch
+    steps = settings.epochs * (-(-most // batch_size))
     plan = schedule(steps).stacked() if adam else np.zeros((8, 1))
 
     bias = np.ascontiguousarray(networks["bias"], np.float32) if affine else np.zeros(0, np.float32)
@@ -52,7 +54,7 @@ def train_fused(
         samples.negative if pairs else np.zeros(0, np.int32), samples.label,
         samples.rows_start, samples.rows_ids, np.ascontiguousarray(block.user_start),
         tables, table.ndim == 3, np.asarray(users, np.float32), users_out, bias, bias_out, changes, loss,
-        np.ascontiguousarray(keys), settings.epochs, settings.batch_size,
+        np.ascontiguousarray(keys), settings.epochs, batch_size,
         np.float32(lr_users), np.float32(lr_items), adam, affine, pairs, np.float32(proximal), plan,
     )  # fmt: skip
     # a client that holds many rows costs something even where it has few samples
