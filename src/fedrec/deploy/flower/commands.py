@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,14 +12,12 @@ from pathlib import Path
 
 from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
-from fedrec.deploy.flower.superlink import Settings
+from fedrec.deploy.flower.superlink import TAKER, Settings
+from fedrec.deploy.flower.tasks import new_secret
 from fedrec.deploy.processes import Crew, StartFailed, environment, free_ports, program, write_toml
 from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
-SECRET = ".task-secret"
-TAKER = ("-m", "fedrec.deploy.flower.server_process")
-"""What Python starts on the server to carry runs out."""
 Value = str | int | float | bool | list[str]
 
 
@@ -58,15 +55,11 @@ def superlink_command(
     taker: tuple[str, ...] = TAKER,
 ) -> list[str]:
     """The server: all of Flower on 127.0.0.1:``port``; with files, TLS; ``public`` for admitted nodes only."""
-    secret = home / SECRET
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    secret.unlink(missing_ok=True)
-    with os.fdopen(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
-        handle.write(secrets.token_bytes(32))
     host, public_port = public or (None, 0)
     settings = Settings(
         port=port,
-        secret=str(secret),
+        secret=str(new_secret(home)),
         home=str(home),
         database=None if database is None else str(database),
         ca=None if files is None else str(files.ca),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from fedrec.deploy.flower.tasks import (
     Runtime,
     claimed,
     leave_with,
+    new_secret,
     plain_log,
     refuse_foreign,
     waiting_tasks,
@@ -32,7 +32,6 @@ from fedrec.deploy.flower.tasks import (
 log = logging.getLogger("fedrec.deploy")
 
 KIND = "flwr-clientapp"
-SECRET = ".task-secret"
 
 Handle = Callable[[Any], Any]
 """From one envelope to another (:mod:`fedrec.deploy.messages.envelope`)."""
@@ -45,8 +44,8 @@ def main(path: Path, around: Around | None = None) -> int:
     config = tomllib.loads(path.read_text(encoding="utf-8"))
     folder = Path(str(config["folder"]))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    secret = _secret(folder / SECRET)
-    member = subprocess.Popen([*config["supernode"], "--superexec-auth-secret-file", str(folder / SECRET)])
+    secret = new_secret(folder)
+    member = subprocess.Popen([*config["supernode"], "--superexec-auth-secret-file", str(secret)])
     leave_with(os.getppid(), member.kill)
     try:
         from fedrec.deploy.node.worker import Worker, options_of
@@ -65,7 +64,7 @@ def main(path: Path, around: Around | None = None) -> int:
                 with one_at_a_time:
                     worker.warm_up()
 
-        for token in waiting_tasks(runtime, KIND, secret, lambda: member.poll() is None):
+        for token in waiting_tasks(runtime, KIND, secret.read_bytes(), lambda: member.poll() is None):
             # a thread each: Flower may wait for hours for a message whose run has ended
             threading.Thread(target=work, args=(token,), daemon=True).start()
     finally:
@@ -112,16 +111,6 @@ def answer_message(runtime: Runtime, token: str, handle: Handle) -> str:
             push_task_output(client, context, status, details)
             client.close()
     return kind
-
-
-def _secret(path: Path) -> bytes:
-    """A secret of this node alone, made anew at every start: only who has it is given the node's tasks."""
-    path.unlink(missing_ok=True)
-    secret = secrets.token_bytes(32)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(secret)
-    return secret
 
 
 def start(around: Around | None = None) -> None:

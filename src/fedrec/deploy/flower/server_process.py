@@ -5,7 +5,6 @@ python -m fedrec.deploy.flower.server_process SETTINGS.json    (started by the s
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -28,7 +27,7 @@ CarryOut = Callable[[Path, Any, Path], None]
 
 def take_runs(path: Path, parent: int) -> None:
     """Start a process for each run that Flower has, until the parent is gone."""
-    settings = Settings(**json.loads(path.read_text(encoding="utf-8")))
+    settings = Settings.read(path)
     secret = Path(settings.secret).read_bytes()
     runtime = Runtime(f"127.0.0.1:{settings.port}", None if settings.ca is None else Path(settings.ca))
     children: list[subprocess.Popen[bytes]] = []
@@ -50,7 +49,7 @@ def carry_out_run(path: Path, token: str, carry_out: CarryOut) -> None:
     from flwr.supercore.task_identity import TaskIdentity
     from flwr.superlink.grid.http_grid import HttpGrid
 
-    settings = Settings(**json.loads(path.read_text(encoding="utf-8")))
+    settings = Settings.read(path)
     grid = HttpGrid(
         f"127.0.0.1:{settings.port}",
         settings.ca is None,

@@ -20,6 +20,9 @@ from typing import Any
 from fedrec.deploy.admission import Admission
 from fedrec.runs.atomic import write_text
 
+TAKER = ("-m", "fedrec.deploy.flower.server_process")
+"""What Python starts to carry runs out."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -36,12 +39,15 @@ class Settings:
     key: str | None = None
     public_host: str | None = None
     public_port: int = 0
-    taker: tuple[str, ...] = ("-m", "fedrec.deploy.flower.server_process")
-    """What Python starts to carry runs out."""
+    taker: tuple[str, ...] = TAKER
 
     def write(self, path: Path) -> Path:
         write_text(path, json.dumps(asdict(self)), private=True)
         return path
+
+    @classmethod
+    def read(cls, path: Path) -> Settings:
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
 
 
 class Quiet:
@@ -61,7 +67,7 @@ def main(path: Path) -> None:
 
     from fedrec.deploy.flower.door import Door
 
-    settings = Settings(**json.loads(path.read_text(encoding="utf-8")))
+    settings = Settings.read(path)
     sys.argv = ["flower-superlink", *_arguments(settings)]
     app = create_app(_parse_superlink_lifespan_config(), SuperLinkLifespan)
     common: dict[str, Any] = {

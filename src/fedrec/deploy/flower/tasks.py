@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import secrets
 import tempfile
 import threading
 import time
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.flower.bundle import write_bundle
+from fedrec.runs.atomic import private_opener
 
 PATIENCE = 10.0
 """Seconds for which a call on this machine is tried again: longer, and the other side is gone."""
@@ -53,6 +55,15 @@ class Runtime:
             interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec"), *interceptors],
             retry_invoker=retry,
         )
+
+
+def new_secret(folder: Path) -> Path:
+    """A file with a secret of this start alone: only who can read it is given tasks."""
+    path = folder / ".task-secret"
+    path.unlink(missing_ok=True)
+    with open(path, "xb", opener=private_opener) as handle:
+        handle.write(secrets.token_bytes(32))
+    return path
 
 
 def plain_log() -> None:
