@@ -49,7 +49,7 @@ class LeaveOneOut:
             user = int(short[0])
             others = f" (and {len(short) - 1} more users have fewer than 3)" if len(short) > 1 else ""
             raise BadInput(
-                f"user {data.user_ids[user]!r} of {data.name} has {np.count_nonzero(data.users == user)} "
+                f"user {str(data.user_ids[user])!r} of {data.name} has {np.count_nonzero(data.users == user)} "
                 f"interactions, leave-one-out with validation needs 3{others}; "
                 "min_interactions of 3 or more removes such users"
             )
