@@ -35,8 +35,8 @@ laws: $(STAMP) ## every law for one method: make laws METHOD=fedavg
 	FEDREC_LAWS_METHOD="$(METHOD)" $(BIN)/python -m pytest tests/laws
 
 lint: $(STAMP) ## check style
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check --no-cache src tests benchmarks
+	$(BIN)/ruff format --no-cache --check src tests benchmarks
 
 format: $(STAMP) ## format and fix style
 	$(BIN)/ruff format src tests benchmarks

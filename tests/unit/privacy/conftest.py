@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from privacy_samples import Sample, make_block, make_sample
 
 from fedrec.core.block import Block
+from privacy_samples import Sample, make_block, make_sample
 
 
 @pytest.fixture
