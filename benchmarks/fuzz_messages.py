@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "deploy"))
-
-from direct import RUN, federation
 from safetensors.numpy import load, save
 
 from fedrec.core.method import Method
@@ -44,6 +39,7 @@ from fedrec.deploy.node.worker import Worker
 from fedrec.deploy.server.federation import Federation, Taken
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
+from fedrec.laws.nodes import RUN, federation
 from fedrec.methods.registry import federated, find
 from fuzz_runner import Outcome
 
