@@ -7,6 +7,7 @@ and arrays (types, shapes, lengths, numbers), and all of it also as plain bytes.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import warnings
@@ -258,16 +259,16 @@ def edit_head(head: dict[str, Any], draw: random.Random) -> None:
         if how < 0.15:
             del place[key]
         elif how < 0.25 and isinstance(place, dict):
-            place[draw.choice(("extra", "HR@99", "kind", "x" * 300))] = place[key]
+            place[draw.choice(("extra", "HR@99", "kind", "x" * 300))] = copy.deepcopy(place[key])
         elif how < 0.4 and isinstance(place[key], int | float):
             place[key] = place[key] * draw.choice((-1, 0, 2, 1e6, 1e300)) + draw.choice((0, 1, -1))
         else:
-            place[key] = draw.choice(ODD)
+            place[key] = copy.deepcopy(draw.choice(ODD))
         return
     if isinstance(place, dict):
-        place["extra"] = draw.choice(ODD)
+        place["extra"] = copy.deepcopy(draw.choice(ODD))
     else:
-        place.append(draw.choice(ODD))
+        place.append(copy.deepcopy(draw.choice(ODD)))
 
 
 def edit_text(text: str, draw: random.Random) -> str:
