@@ -88,12 +88,6 @@ class ThinLogarithm:
         return product
 
 
-def spread_centroids(centroids: NDArray[np.floating], cluster: NDArray[np.integer]) -> Float64:
-    """``V`` ``[n, d]``: every item's row is its cluster's centroid."""
-    rows: Float64 = np.asarray(centroids, np.float64)[cluster]
-    return rows
-
-
 def centroids_of(table: NDArray[np.floating], cluster: NDArray[np.integer], count: int) -> Float64:
     """Mean rows of the clusters ``[count, d]``; zeros for an empty one."""
     total = np.zeros((count, table.shape[1]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Keys, Reply
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     ItemDownload,
@@ -19,6 +19,7 @@ from fedrec.methods._shared.embedding import (
     ItemUpload,
     UserVectors,
     fold_mean,
+    vectors_stay,
 )
 
 
@@ -26,11 +27,9 @@ class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Every client counts the same: Q = (1/n) sum_u Q_u."""
 
     name = "fcf"
-    Upload = ItemUpload
-    card = Card(
+    card = vectors_stay(
         title="FCF: the mean of the clients' item tables, every client counting the same",
         paper="Ammad-ud-din et al., 2019; as the baseline FCF of FedCA (section 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=True,
         departures=(

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedrec.core.block import Block
 from fedrec.core.messages import Limit, per_client
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
@@ -23,6 +23,7 @@ from fedrec.methods._shared.embedding import (
     ItemUpload,
     UserVectors,
     fold_mean,
+    vectors_stay,
 )
 
 
@@ -38,10 +39,9 @@ class FedAvg(EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownlo
 
     name = "fedavg"
     Upload = WeightedUpload
-    card = Card(
+    card = vectors_stay(
         title="FedAvg: the mean of the clients' item tables, weighted by the size of their data",
         paper="McMahan et al., AISTATS 2017; as the baseline FedAvg of FedCA (section 4)",
-        private="user vectors, interactions",
         upload="change of the item table (and network), and the number of training interactions",
         sum_suffices=True,
         departures=("the number of interactions leaves the client without noise",),

@@ -48,7 +48,6 @@ class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownl
 
     name = "fedlightgcn"
     Settings = FedLightGcnSettings
-    Upload = ItemUpload
     enough: ClassVar[dict[str, Any]] = {"epochs": 3, "lr": 0.1}
     enough_rounds = 10
     card = Card(

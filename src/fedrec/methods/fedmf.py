@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Keys, Reply, Update
 from fedrec.learn.adam import descended
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
@@ -30,9 +30,8 @@ from fedrec.methods._shared.embedding import (
     UserVectors,
     fold_mean,
     stacked,
+    vectors_stay,
 )
-
-WHOLE = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
 
 
 class FedMfSettings(EmbeddingSettings):
@@ -59,11 +58,10 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
 
     name = "fedmf"
     Settings = FedMfSettings
-    Upload = ItemUpload
-    card = Card(
+    whole: ClassVar[int] = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
+    card = vectors_stay(
         title="FedMF: clients send gradients of the item table, the server descends",
         paper="Chai et al., IEEE Intelligent Systems 2020",
-        private="user vectors, interactions",
         upload="gradient of the loss with respect to the item table (or the table's change: exchange=parameters)",
         sum_suffices=True,
         departures=(
@@ -74,16 +72,15 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     )
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
-        base = super().start_server(world, keys)
-        zero = np.zeros_like(base.items)
-        return GradientServer(base.items, base.networks, zero, zero.copy(), 0)
+        base: ItemServer = super().start_server(world, keys)
+        return GradientServer(base.items, base.networks, np.zeros_like(base.items), np.zeros_like(base.items))
 
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
         once = FedMf(
-            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
+            self.settings.model_copy(update={"epochs": 1, "batch_size": self.whole, "optimizer": "sgd"}), self.device
         )
         descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)

@@ -71,7 +71,7 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
 
     name = "pfedrec"
     Settings = PFedRecSettings
-    Private, Upload = ScoreFunction, ItemUpload
+    Private = ScoreFunction
     small: ClassVar[dict[str, Any]] = {"dim": 4}
     enough: ClassVar[dict[str, Any]] = {"dim": 32, "epochs": 1}
     enough_rounds = 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedrec.report.model.comparison import Comparison
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 INK, SOFT, FAINT, ALARM = "#222222", "#666666", "#dddddd", "#a50f15"
 # Okabe and Ito's palette: told apart with every common kind of colour blindness
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+KEY: dict[str, Any] = {"loc": "center right", "frameon": False, "fontsize": 9, "labelcolor": INK, "handletextpad": 0.1}
+KEY |= {"columnspacing": 1.2, "borderaxespad": 0, "borderpad": 0}
+"""How the key of signs beside a headline looks."""
 WIDTH = 7.6  # inches
 LEFT = 1.1
 

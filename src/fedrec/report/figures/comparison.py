@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, canvas, end_labels
+from fedrec.report.figures.canvas import FAINT, INK, KEY, PALETTE, SOFT, canvas, end_labels
 from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
 
 if TYPE_CHECKING:
@@ -171,16 +171,9 @@ def _groups_key(figure: Figure, axes: Axes, rows: list[Row]) -> None:
     figure.legend(
         [Line2D([], [], marker=SIGNS[g], color=COLOURS[g], linestyle="", markersize=6) for g in present],
         present,
-        loc="center right",
         bbox_to_anchor=(axes.get_position().x1, 1 - 0.22 / figure.get_size_inches()[1]),
         ncols=len(present),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-        handletextpad=0.1,
-        columnspacing=1.2,
-        borderaxespad=0,
-        borderpad=0,
+        **KEY,
     )
 
 
