@@ -75,12 +75,7 @@ class ThinLogarithm:
     def of(cls, factor: NDArray[np.floating], gamma: float) -> ThinLogarithm:
         values = np.asarray(factor, np.float64)
         basis, lengths, _ = np.linalg.svd(values, full_matrices=False)
-        return cls(
-            basis,
-            np.log1p(lengths**2 / gamma),
-            gamma,
-            float((lengths**2).sum() + gamma * len(values)),
-        )
+        return cls(basis, np.log1p(lengths**2 / gamma), gamma, float((lengths**2).sum() + gamma * len(values)))
 
     def times(self, thin: Float64) -> Float64:
         """``log(F F^T + gamma I) @ thin`` ``[n, k]``."""

@@ -43,13 +43,7 @@ def shortened(name: str, most: int) -> str:
 
 
 def canvas(
-    comparison: Comparison,
-    title: str,
-    body: float,
-    *,
-    head: float = 0.66,
-    right: float = 0.3,
-    caption: str = "",
+    comparison: Comparison, title: str, body: float, *, head: float = 0.66, right: float = 0.3, caption: str = ""
 ) -> tuple[Figure, Axes]:
     """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
     warning = textwrap.wrap(comparison.banner or "", 114)
@@ -73,13 +67,7 @@ def canvas(
         write(caption, foot - 0.58, fontsize=8.5, color=SOFT, va="center")
     if warning:
         figure.text(
-            0.2 / WIDTH,
-            0.09 / height,
-            "\n".join(warning),
-            fontsize=8.5,
-            color=ALARM,
-            va="bottom",
-            linespacing=1.2,
+            0.2 / WIDTH, 0.09 / height, "\n".join(warning), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2
         )
     return figure, axes
 

@@ -109,16 +109,7 @@ def _draw_curve(axes: Axes, row: Row, band: Band, number: int, last: int) -> tup
     axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if row.control else 1.8)
     chosen = float(np.median([run.result["selected_round"] for run in row.runs]))
     at = int(np.argmin(np.abs(np.asarray(rounds) - chosen)))
-    axes.plot(
-        rounds[at],
-        mean[at],
-        "o",
-        color=colour,
-        markersize=6,
-        markeredgecolor="white",
-        clip_on=False,
-        zorder=4,
-    )
+    axes.plot(rounds[at], mean[at], "o", color=colour, markersize=6, markeredgecolor="white", clip_on=False, zorder=4)
     if rounds[-1] < last:  # stopped early: lead the eye to the label
         axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
     return mean[-1], row.method, colour

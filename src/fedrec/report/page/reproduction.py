@@ -13,26 +13,9 @@ from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, h
 from fedrec.report.model.series import Series, numbered
 from fedrec.report.page import figures, svg
 from fedrec.report.page.comparison import cards, commands, costs, is_central, protocol_html, versions
-from fedrec.report.page.parts import (
-    HtmlTable,
-    Section,
-    Td,
-    Th,
-    Tile,
-    attributes,
-    banner,
-    join,
-    paragraphs,
-    tiles,
-)
+from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, attributes, banner, join, paragraphs, tiles
 from fedrec.report.page.render import Page, render
-from fedrec.report.text.reproduction import (
-    difference_text,
-    digits_of,
-    line_note,
-    published_text,
-    summary_text,
-)
+from fedrec.report.text.reproduction import difference_text, digits_of, line_note, published_text, summary_text
 
 NEAR = 5.0
 """Percent within which a value counts as reproduced."""
