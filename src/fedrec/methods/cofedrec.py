@@ -173,7 +173,7 @@ def same_rows(changes: Rows) -> list[Int64]:
     size = int(np.diff(changes.start).max(initial=0))
     if not size:
         return [np.arange(changes.n_clients)]
-    seen: dict[bytes, int] = {}  # a few groups: their bytes are told apart much faster than their rows are sorted
+    seen: dict[bytes, int] = {}  # a few groups: comparing their bytes is much faster than sorting their rows
     rows = changes.values.reshape(changes.n_clients, -1)
     label = np.fromiter((seen.setdefault(row.tobytes(), len(seen)) for row in rows), np.int64, changes.n_clients)
     return [np.flatnonzero(label == number) for number in range(len(seen))]

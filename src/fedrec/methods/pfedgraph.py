@@ -84,12 +84,12 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
 
         tables = server.tables.copy()
         networks = {name: values.copy() for name, values in server.networks.items()}
-        told = collect(tables, networks, replies)
-        if told is None:
+        answers = collect(tables, networks, replies)
+        if answers is None:
             return server
-        chosen = lowest(told.tickets, self.settings.r)
-        order = np.argsort(told.clients[chosen], kind="stable")
-        clients, sizes = told.clients[chosen][order], told.sizes[chosen][order]
+        chosen = lowest(answers.tickets, self.settings.r)
+        order = np.argsort(answers.clients[chosen], kind="stable")
+        clients, sizes = answers.clients[chosen][order], answers.sizes[chosen][order]
         whole = None if len(clients) == len(tables) else clients
         weights = composite_weights(
             self.similar(tables, whole), None, np.maximum(sizes, 1e-12), self.settings.alpha, 0.0, device=self.device

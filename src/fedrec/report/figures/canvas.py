@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, SOFT, FAINT, ALARM = "#222222", "#666666", "#dddddd", "#a50f15"
-# Okabe and Ito's palette: told apart with every common kind of colour blindness
+# Okabe and Ito's palette: distinct with every common kind of colour blindness
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 KEY: dict[str, Any] = {"loc": "center right", "frameon": False, "fontsize": 9, "labelcolor": INK, "handletextpad": 0.1}
 KEY |= {"columnspacing": 1.2, "borderaxespad": 0, "borderpad": 0}
