@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from fedrec.experiment.summarise import Result
 
-def print_result(result: Any) -> None:
+
+def print_result(result: Result) -> None:
     """Metrics of the selected round, costs, and where the run lies."""
     from rich.console import Console
     from rich.table import Table

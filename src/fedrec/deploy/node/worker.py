@@ -76,7 +76,7 @@ class Worker:
             hello = pack_hello(node.meet(word))
             self.nodes[word.run] = node
             return hello
-        node.settle(word)
+        node.select(word)
         return {"kind": "settled"}, {}
 
     def warm_up(self) -> None:

@@ -83,7 +83,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     run_rounds(runtime, plan, progress, after)
     if job.own_data:
-        for name, fault in exchange.settle(progress.best_round, job.rules.deadline).items():
+        for name, fault in exchange.select(progress.best_round, job.rules.deadline).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)
         finish(folder, Served(settings, job, runtime, progress, prepared))
     numbers, open_fields = runtime.exposure
