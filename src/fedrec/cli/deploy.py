@@ -144,7 +144,7 @@ def run(
         for who in record.missing:  # type: ignore[attr-defined]
             typer.echo(f"    missing: {who}")
 
-    result = steps.run(state, folder, show)
+    result = steps.run(state, folder, show, typer.echo)
     typer.echo(f"round {result['selected_round']} selected: test {headline(result['metrics']['test'])}")
     if json_file is not None:
         write_json(json_file, result)
@@ -160,12 +160,56 @@ def status(folder: Annotated[Path, typer.Argument(help="The run's folder, on the
         typer.echo(line)
 
 
+@app.command("list")
+def list_all(state: State = Path("server")) -> None:
+    """The runs that this server was given, and where each stands."""
+    from fedrec.deploy.operating import list_runs
+
+    for line in list_runs(state):
+        typer.echo(line)
+
+
+@app.command("stop")
+def stop(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The run's folder.", show_default="the run that goes on")
+    ] = None,
+    state: State = Path("server"),
+) -> None:
+    """End a run; what it has learnt stays, and `deploy run --resume` goes on from there."""
+    from fedrec.deploy.operating import stop_run
+
+    typer.echo(f"stopped {stop_run(state, folder)}")
+
+
+@app.command("nodes")
+def nodes(state: State = Path("server")) -> None:
+    """The admitted nodes, and when each was last heard of."""
+    from fedrec.deploy.operating import list_nodes
+
+    for line in list_nodes(state):
+        typer.echo(line)
+
+
+@app.command("log")
+def log(
+    state: State = Path("server"),
+    last: Annotated[int, typer.Option("--last", help="Lines to begin with.", min=0)] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new lines until Ctrl-C.")] = False,
+) -> None:
+    """The end of the server's log."""
+    from fedrec.deploy.operating import log_lines
+
+    for line in log_lines(state, last, follow):
+        typer.echo(line)
+
+
 @app.command("recommend")
 def recommend(
     folder: Folder,
     user: Annotated[str, typer.Option("--user", help="One of the node's users, as in its data.")],
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
-    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the one met last")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the last finished one")] = None,
 ) -> None:
     """Items for one of the node's users, on the node itself; nothing is sent."""
     from fedrec.deploy.node.recommending import recommend as best
