@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:  # imports that cost a second
+    from fedrec.core.loop import Record
+    from fedrec.runs.recommendations import Recommendation
 
 app = typer.Typer(help="Run a federation on separate machines, over TLS.", no_args_is_help=True)
 
@@ -138,16 +142,42 @@ def run(
         folder = steps.create_run(chosen, items, rules, out or free_folder(Path("runs"), f"{method}-{name}"))
     typer.echo(f"run folder: {folder.path}")
 
-    def show(record: object, _: object) -> None:
-        note = f"loss {record.loss:.4f}  valid {headline(record.valid, most=1)}"  # type: ignore[attr-defined]
-        typer.echo(f"  round {record.round}  {note}")  # type: ignore[attr-defined]
-        for who in record.missing:  # type: ignore[attr-defined]
-            typer.echo(f"    missing: {who}")
-
-    result = steps.run(state, folder, show, typer.echo)
+    result = steps.run(state, folder, show_round, typer.echo)
     typer.echo(f"round {result['selected_round']} selected: test {headline(result['metrics']['test'])}")
     if json_file is not None:
         write_json(json_file, result)
+
+
+def show_round(record: Record, _: object) -> None:
+    """A round of a federated run, and who was missing."""
+    from fedrec.cli.progress import headline
+
+    typer.echo(f"  round {record.round}  loss {record.loss:.4f}  valid {headline(record.valid, most=1)}")
+    for who in record.missing:
+        typer.echo(f"    missing: {who}")
+
+
+@app.command("try")
+def try_it(
+    method: Annotated[str, typer.Argument(help="The method (see `fedrec methods`).")] = "fedavg",
+    data: Annotated[str, typer.Option("--data", help="Data to cut into the nodes' files.")] = "demo",
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=1, max=100)] = 2,
+    rounds: Annotated[int, typer.Option("--rounds", help="How many rounds.", min=1)] = 3,
+    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.")] = Path("federation"),
+) -> None:
+    """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
+    from fedrec.deploy.trying import try_out
+
+    whose, found = try_out(out, method, data, nodes, rounds, show_round, typer.echo)
+    typer.echo(f"recommended on {whose}:")
+    show_items(found)
+    typer.echo(f"everything is below {out}; `fedrec deploy status {out / 'run'}` shows the run")
+
+
+def show_items(found: list[Recommendation]) -> None:
+    width = max((len(r.item) for r in found), default=1)
+    for r in found:
+        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
 
 
 @app.command("status")
@@ -214,7 +244,4 @@ def recommend(
     """Items for one of the node's users, on the node itself; nothing is sent."""
     from fedrec.deploy.node.recommending import recommend as best
 
-    found = best(folder, user, k, run)
-    width = max(len(r.item) for r in found) if found else 1
-    for r in found:
-        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
+    show_items(best(folder, user, k, run))

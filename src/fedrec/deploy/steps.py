@@ -21,6 +21,7 @@ from fedrec.deploy.flower.commands import (
     superlink_command,
 )
 from fedrec.deploy.flower.knocking import turned_away
+from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
 from fedrec.deploy.processes import Crew, StartFailed, free_ports
@@ -101,7 +102,12 @@ def node(
         end = time.monotonic() + patience
         while True:
             before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
-            status = crew.start("supernode", command).wait()
+            news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))
+            member = crew.start("supernode", command)
+            while (status := member.poll()) is None:
+                news.look()
+                time.sleep(0.3)
+            news.look()
             said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
             # Flower says 305, or nothing where the door turns the node away; a wrong certificate stays wrong
             refused = "handshake" not in said and (
