@@ -66,7 +66,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
         build(Rules, {}, "test"),
         RUN,
         settings.seed,
-        upcoming(plan, roster),
+        upcoming(plan),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
