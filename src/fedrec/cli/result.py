@@ -14,6 +14,8 @@ def print_result(result: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from fedrec.evaluation.protocols import find as find_protocol
+
     found = result.json
     table = Table(
         title=f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}", title_style="bold"
@@ -36,7 +38,7 @@ def print_result(result: Any) -> None:
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
     typer.echo(f"privacy: {found['privacy']}")
-    for flaw in result.prepared.task.protocol.flaws:
+    for flaw in find_protocol(found["protocol"]).flaws:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")

@@ -19,9 +19,10 @@ from fedrec.core.method import Card, Keys
 from fedrec.core.reference import Central, Reference
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
-from fedrec.methods.references.mf import one_client
+from fedrec.methods.references.mf import folded_users, one_client
 
 
 @dataclass(frozen=True)
@@ -98,3 +99,7 @@ class CentralNeuMf(Reference[NeuralFactors]):
 
     def score(self, state: NeuralFactors, data: Central, users: Int64) -> Float32:
         return NeuMf().scores(state.users[users], state.items, state.networks)
+
+    def score_new(self, state: NeuralFactors, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        own = folded_users(new, state.items, self.settings, users, keys, NeuMf(), state.networks, self.device)
+        return NeuMf().scores(own, state.items, state.networks)
