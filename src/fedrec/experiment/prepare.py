@@ -11,6 +11,7 @@ from fedrec.core.method import Method
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
+from fedrec.data.fingerprint import Fingerprint, fingerprint
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
@@ -31,6 +32,8 @@ class Prepared:
     method: Method[Any, Any, Any, Any] | Reference[Any]
     runtime: Any
     seconds: float
+    fingerprint: Fingerprint
+    """Of the data as it was read, before it was spread over clients."""
 
     @property
     def plan(self) -> Plan:
@@ -51,6 +54,7 @@ def prepare(settings: RunSettings) -> Prepared:
         columns=settings.columns,
         min_rating=settings.min_rating,
     )
+    found = fingerprint(data)
     if settings.clients is not None:
         data = partition(data, settings.clients)
     task = protocol.prepare(data, settings.seed, settings.train_share)
@@ -58,7 +62,7 @@ def prepare(settings: RunSettings) -> Prepared:
     method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     check_device(settings.device)
     runtime = make_runtime(settings, method, people, task)
-    return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
+    return Prepared(settings, task, people, method, runtime, time.perf_counter() - began, found)
 
 
 def make_runtime(settings: RunSettings, method: Any, people: Population, task: Task) -> Any:
