@@ -15,7 +15,7 @@ from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.plan import plan_of
 from fedrec.runs.settings import RunSettings
@@ -38,11 +38,25 @@ class Prepared:
         return plan_of(self.settings, self.task.protocol, self.method)
 
 
-def prepare(settings: RunSettings) -> Prepared:
-    """Load and split the data, build the method and its runtime."""
+def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None) -> Prepared:
+    """Load and split the data, build the method and its runtime.
+
+    ``shared``: what :func:`load_task` gave for a run with the same data, split and seed.
+    """
     began = time.perf_counter()
-    protocol = find_protocol(settings.protocol)
     kind = find_method(settings.method, settings.settings)
+    task, people = load_task(settings) if shared is None else shared
+    method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
+    check_device(settings.device)
+    runtime = make_runtime(settings, method, people, task)
+    return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
+
+
+def load_task(settings: RunSettings) -> tuple[Task, Population]:
+    """The data under the protocol, and who has it."""
+    protocol = find_protocol(settings.protocol)
+    if not settings.test and protocol.selection.part == "test":
+        raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
     data = load(
         settings.data,
         settings.data_dir,
@@ -54,16 +68,16 @@ def prepare(settings: RunSettings) -> Prepared:
     if settings.clients is not None:
         data = partition(data, settings.clients)
     task = protocol.prepare(data, settings.seed, settings.train_share)
-    people = population(task)
-    method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
-    check_device(settings.device)
-    runtime = make_runtime(settings, method, people, task)
-    return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
+    return task, population(task)
 
 
 def make_runtime(settings: RunSettings, method: Any, people: Population, task: Task) -> Any:
     """The runtime that the settings ask for."""
-    options: dict[str, Any] = {"memory_mb": settings.memory_mb, "evaluate_users": settings.evaluate_users}
+    options: dict[str, Any] = {
+        "memory_mb": settings.memory_mb,
+        "evaluate_users": settings.evaluate_users,
+        "parts": PARTS if settings.test else PARTS[:1],
+    }
     if isinstance(method, Reference):
         from fedrec.simulate.central import CentralRun
 
@@ -73,6 +87,8 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
     if settings.runtime == "flower":
         from fedrec.deploy.loopback import Loopback
 
+        if not settings.test:
+            raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
         return Loopback(method, people, task, settings.seed, settings)
     from fedrec.simulate.runtime import Simulator
 

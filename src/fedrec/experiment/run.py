@@ -24,7 +24,7 @@ def execute(
     """Run to the end; with ``out``, in a new folder that can be resumed."""
     prepared = prepare(settings)  # before the folder: bad input leaves nothing behind
     folder = RunFolder.create(out, settings) if out is not None else None
-    return _carry_out(prepared, folder, Progress(), on_round, on_start)
+    return carry_out(prepared, folder, Progress(), on_round, on_start)
 
 
 def resume(
@@ -41,16 +41,17 @@ def resume(
         return Result(folder.result(), prepared, folder)
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
     progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
-    return _carry_out(prepared, folder, progress, on_round, on_start)
+    return carry_out(prepared, folder, progress, on_round, on_start)
 
 
-def _carry_out(
+def carry_out(
     prepared: Prepared,
     folder: RunFolder | None,
     progress: Progress,
     on_round: OnRound | None,
-    on_start: OnStart | None,
+    on_start: OnStart | None = None,
 ) -> Result:
+    """Run from where ``progress`` stands to the end, with all files of the run's folder."""
     settings, runtime = prepared.settings, prepared.runtime
     if on_start:
         on_start(prepared, progress)

@@ -31,6 +31,7 @@ class SharedOptions(TypedDict, total=False):
     patience: int | None
     settle: float
     evaluate_users: int | None
+    test: bool
     memory_mb: int
     checkpoint_seconds: float
     keep_selected: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fedrec.core.population import Population
 from fedrec.core.reference import Central, Reference
 from fedrec.core.state import Expected, expect
 from fedrec.data.ragged import Int64, segments
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.simulate.evaluation import Evaluation
 
 
@@ -31,11 +32,14 @@ class CentralRun:
         *,
         memory_mb: int = 1024,
         evaluate_users: int | None = None,
+        parts: Sequence[Part] = PARTS,
     ) -> None:
         self.reference, self.people, self.seed = reference, people, seed
         self.data = Central(people.world, people.block.train, people.block.exclude)
         self.state: Any = reference.start(self.data, Keys(seed, 0))
-        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(
+            task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
+        )
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from fedrec.core.population import Population
 from fedrec.core.state import Expected, expect
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
 from fedrec.simulate.evaluation import Evaluation
@@ -56,6 +56,7 @@ class Simulator:
         memory_mb: int = 1024,
         block_clients: int | None = None,
         evaluate_users: int | None = None,
+        parts: Sequence[Part] = PARTS,
     ) -> None:
         self.method, self.people, self.seed = method, people, seed
         self.chain = outgoing(method.settings)
@@ -66,7 +67,9 @@ class Simulator:
         self.private: Any = method.start_clients(people.world, people.block, start)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
         """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
-        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(
+            task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
+        )
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys
