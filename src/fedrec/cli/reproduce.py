@@ -78,7 +78,9 @@ def reproduce(
     else:
         blocks = min(1024, max(64, memory_mb // parallel // 4)) if memory_mb else 1024
         given = {**o.given(context), "memory_mb": blocks}
-        work = reproducing.plan(chosen, parse_seeds(seeds), folder, quick=quick, given=given, recipes=read_recipes(recipe))
+        work = reproducing.plan(
+            chosen, parse_seeds(seeds), folder, quick=quick, given=given, recipes=read_recipes(recipe)
+        )
         if plan_only:
             print_plan(work)
             return

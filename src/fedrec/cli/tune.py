@@ -70,8 +70,6 @@ def tune(
 
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
-    if launcher not in ("process", "submitit"):
-        raise BadInput(f"--launcher {launcher!r} is not one; give process or submitit")
     o.check_jobs(jobs)
     given = o.given(context)
     own = given.pop("settings", {})

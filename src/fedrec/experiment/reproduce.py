@@ -155,7 +155,7 @@ def settings_of(
 ) -> tuple[RunSettings, RunSettings]:
     """Settings of one cell under the paper's protocol and under `strict`: the same method, evaluated in two ways.
 
-    The row's settings over the paper's recipe over the method's own; under `strict`, recipes of the user's own over all.
+    The row's settings over the paper's recipe over the method's own; under `strict`, the user's recipes over all.
     """
     kind = find_method(row.method)
     chosen: dict[str, Any] = {**given, **column.run, **row.run, "data": column.data, "seed": seed}
@@ -164,7 +164,9 @@ def settings_of(
     else:
         rounds = row.rounds or work.rounds
     chosen |= {} if rounds is None else {"rounds": rounds}
-    ours = resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)}, work.recipes)
+    ours = resolve(
+        row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)}, work.recipes
+    )
     chosen |= same_users(ours)
     chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
     tuned = recipe(row.method, column.data, "strict", ours.settings, work.recipes, papers=False)

@@ -66,7 +66,7 @@ def test_the_planted_setting_is_found_without_a_look_at_test_data(tmp_path: Path
     searches, written = finish.write_reports(state, tmp_path)
     best = searches[0].best
     assert best is not None
-    assert best.value > 0.5 > 0.2 > searches[0].trials[0].value  # the recipe has a rate that learns nothing in this time
+    assert best.value > 0.5 > 0.2 > searches[0].trials[0].value  # the recipe learns too slowly
     assert best.own["lr"] > 0.02
     for name, text in files(tmp_path).items():
         assert '"test": {"' not in text, name
@@ -200,7 +200,7 @@ def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="did you mean"):
         plan(["fedavgg"], [SMALL], {}, {}, Budget(), tmp_path)
     study(tmp_path)
-    with pytest.raises(BadInput, match="other settings.*steps is 40 there, 50 now"):
+    with pytest.raises(BadInput, match=r"other settings.*steps is 40 there, 50 now"):
         study(tmp_path, steps=50)
     (tmp_path / "r.yaml").write_text(json.dumps({"defaults": [{"method": "fedavg"}]}))
     with pytest.raises(BadInput, match="holds no recipes"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,9 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
             continue
         entries.append(entry(study, search))
         write_text(study.folder / RECIPE, dump_yaml({"defaults": entries[-1:]}))
-        if find_spec("matplotlib") is not None and len(search.trials) > 1:
-            written.append(_picture(study, search))
+        with suppress(ImportError):  # a machine that only trains has no matplotlib; --so-far draws elsewhere
+            if len(search.trials) > 1:
+                written.append(_picture(study, search))
     if entries:
         write_text(out / RECIPE, dump_yaml({"defaults": entries}))
         pictures = [(path.relative_to(out).as_posix(), path.parent.name) for path in written]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from fedrec.errors import BadInput
 from fedrec.experiment.pool import thread_limits
@@ -24,7 +24,7 @@ POLL_SECONDS = 1.0
 AGAIN = 2
 """How often on average a worker process that died is replaced."""
 
-Launcher = Literal["process", "submitit"]
+LAUNCHERS = ("process", "submitit")
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,13 @@ def carry_out(
     order: Order,
     *,
     jobs: int = 1,
-    launcher: Launcher = "process",
+    launcher: str = "process",
     watcher: Watcher | None = None,
     start: bool = True,
 ) -> State:
     """Work on the searches until they are over or the hours are spent; without ``start``, only read them."""
+    if launcher not in LAUNCHERS:
+        raise BadInput(f"--launcher {launcher!r} is not one; give {' or '.join(LAUNCHERS)}")
     studies = order.plan()
     state = State(studies, jobs)
     if not start:

@@ -102,15 +102,16 @@ class Study:
         """A trial's settings at a point of the space (None: the recipe), as long as the cap on steps allows."""
         own = {} if point is None else {**self.space.fixed, **point}
         kind = find_method(self.method)
-        central = issubclass(kind, Reference)
-        if central and kind.one_shot:
-            return self._settings(own, 1)
+        usual = 1
+        if issubclass(kind, Reference):
+            usual = kind.rounds
+            if kind.one_shot:
+                return self._settings(own, 1)
         chosen = self._settings(own, None)
         steps = steps_a_round(self.method, build(kind.Settings, dict(chosen.settings), self.method), people)
         most = self.budget.rounds or self.space.rounds
         # a pass over all data makes many steps: a centralised model gets at least its usual passes
-        least = min(most, kind.rounds) if central else 1
-        return self._settings(own, rounds_within(self.budget.steps, steps, most, least))
+        return self._settings(own, rounds_within(self.budget.steps, steps, most, min(most, usual)))
 
     def steps_of(self, trial: Trial, people: Population) -> float:
         """Optimiser steps of the mean client that a trial has made."""

@@ -44,7 +44,9 @@ class Stopped(Exception):
 class HeldFolder(RunFolder):
     """A trial's folder that is written to only while the claim is ours."""
 
-    claim: claims.Claim
+    def __init__(self, path: Path, claim: claims.Claim) -> None:
+        super().__init__(path)
+        self.claim = claim
 
     def append(self, record: Record) -> None:
         self.claim.check()
@@ -192,8 +194,7 @@ class Worker:
         shared = self._shared(study.base)
         here = {key: getattr(study.base, key) for key in HERE}
         if (path / SETTINGS).is_file():
-            folder = HeldFolder.open(path)
-            settings = folder.settings().model_copy(update=here)
+            settings = RunFolder.open(path).settings().model_copy(update=here)
         else:
             if path.is_dir():
                 clear_leftovers(path)
@@ -202,12 +203,11 @@ class Worker:
                 trials = [trial for trial in study.trials(self._known) if trial.number != number]
                 point = suggest.propose(study.space, trials, study.seed, number)
             settings = study.settings(point, shared[1])
-            folder = HeldFolder(RunFolder.create(path, settings).path)
-        folder.claim = claim
+            RunFolder.create(path, settings)
         prepared = prepare(settings, shared)
         if state_mb(prepared) > CHECKPOINT_MB:
             prepared = replace(prepared, settings=settings.model_copy(update={"checkpoint_seconds": 1e9}))
-        return folder, prepared
+        return HeldFolder(path, claim), prepared
 
     def _watch(
         self, study: Study, number: int, folder: HeldFolder, prepared: Prepared

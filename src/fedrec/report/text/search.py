@@ -11,7 +11,7 @@ HEAD = ("method", "data", "trials", "pruned", "failed", "recipe", "tuned", "sett
 
 def rows(searches: Sequence[Search]) -> list[tuple[str, ...]]:
     """Validation values of the recipe and of the best trial, and what it has."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for search in searches:
         counts, best = search.counts(), search.best
         first = next((trial for trial in search.complete if trial.number == 0), None)
