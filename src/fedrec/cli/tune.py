@@ -39,7 +39,10 @@ def tune(
         int, typer.Option("--steps", help="Most optimiser steps of the mean client in a trial, for every method.")
     ] = 1000,
     hours: Annotated[
-        float | None, typer.Option("--hours", help="End this call after so long; the same command goes on.")
+        float | None,
+        typer.Option(
+            "--hours", help="End this call after so long; the same command goes on (0: make folders and data ready)."
+        ),
     ] = None,
     budget: Annotated[
         str | None,
@@ -76,7 +79,7 @@ def tune(
     names = data_names(given.pop("data", "demo"))
     limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **parse_budget(budget)}
     for key, value in limits.items():
-        if value is not None and value <= 0:
+        if value is not None and (value < 0 or (value == 0 and key != "hours")):
             raise BadInput(f"--{key} {value:g} is out of range; give a number above 0")
     order = launch.Order(tuple(methods), tuple(names), given, own, Budget(**limits), out)
     try:

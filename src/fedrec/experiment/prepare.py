@@ -11,6 +11,7 @@ from fedrec.core.method import Method
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
+from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
@@ -41,30 +42,34 @@ class Prepared:
 def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None) -> Prepared:
     """Load and split the data, build the method and its runtime.
 
-    ``shared``: what :func:`load_task` gave for a run with the same data, split and seed.
+    ``shared``: what :func:`split_data` gave for a run with the same data, split and seed.
     """
     began = time.perf_counter()
     kind = find_method(settings.method, settings.settings)
-    task, people = load_task(settings) if shared is None else shared
+    task, people = split_data(load_data(settings), settings) if shared is None else shared
     method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     check_device(settings.device)
     runtime = make_runtime(settings, method, people, task)
     return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
 
 
-def load_task(settings: RunSettings) -> tuple[Task, Population]:
+def load_data(settings: RunSettings) -> Interactions:
+    """The data that a run asks for."""
+    return load(
+        settings.data,
+        settings.data_dir,
+        min_interactions=settings.min_interactions,
+        paper=find_protocol(settings.protocol).paper,
+        columns=settings.columns,
+        min_rating=settings.min_rating,
+    )
+
+
+def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Population]:
     """The data under the protocol, and who has it."""
     protocol = find_protocol(settings.protocol)
     if not settings.test and protocol.selection.part == "test":
         raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
-    data = load(
-        settings.data,
-        settings.data_dir,
-        min_interactions=settings.min_interactions,
-        paper=protocol.paper,
-        columns=settings.columns,
-        min_rating=settings.min_rating,
-    )
     if settings.clients is not None:
         data = partition(data, settings.clients)
     task = protocol.prepare(data, settings.seed, settings.train_share)

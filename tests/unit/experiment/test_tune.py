@@ -32,7 +32,7 @@ SMALL = "planted"
 
 def study(out: Path, method: str = "ease", data: str = SMALL, **budget: Any) -> Study:
     found = plan([method], [data], {}, {}, Budget(**{"trials": 4, "steps": 40, **budget}), out)[0]
-    found.open()
+    launch.open_all([found])
     return found
 
 
@@ -141,7 +141,7 @@ def test_a_killed_worker_is_replaced_and_its_trial_goes_on(tmp_path: Path) -> No
     settings = {"epochs": 1, "lr": 0.05, "init_scale": 0.1}
     order = launch.Order(("fedavg",), (SMALL,), {}, settings, Budget(trials=1, steps=3000, rounds=3000), tmp_path)
     tuned = order.plan()[0]
-    tuned.open()
+    launch.open_all([tuned])
     child = subprocess.Popen(
         [sys.executable, "-m", "fedrec.experiment.tune.launch", "inf"], stdin=subprocess.PIPE, text=True
     )

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from fedrec.errors import BadInput
 from fedrec.experiment.pool import thread_limits
-from fedrec.experiment.prepare import load_task
+from fedrec.experiment.tune.packed import pack
 from fedrec.experiment.tune.study import Budget, Study, plan
 from fedrec.experiment.tune.worker import Worker
 from fedrec.report.model.search import Trial
@@ -112,11 +112,8 @@ def carry_out(
     state = State(studies, jobs)
     if not start:
         return state.look()
-    for data in dict.fromkeys(study.data for study in studies):  # missing data is bad input, not many failures
-        load_task(next(study for study in studies if study.data == data).base)
-    for study in studies:
-        study.open()
-    deadline = time.monotonic() + 3600 * order.budget.hours if order.budget.hours else float("inf")
+    open_all(studies)
+    deadline = float("inf") if order.budget.hours is None else time.monotonic() + 3600 * order.budget.hours
 
     def tell(*_: Any) -> None:
         if watcher is not None:
@@ -124,11 +121,21 @@ def carry_out(
 
     if launcher == "submitit":
         _on_cluster(order, jobs, tell)
+    elif order.budget.hours == 0:
+        pass  # folders and data are ready for workers elsewhere
     elif jobs == 1:
         Worker(studies, deadline, on_trial=tell).run()
     else:
         _side_by_side(order, jobs, deadline, tell)
     return state.look()
+
+
+def open_all(studies: Sequence[Study]) -> None:
+    """Make the folders of searches, with their data: what is missing is bad input, not a failure of every trial."""
+    for path, study in {study.packed: study for study in studies}.items():
+        pack(path, study.base)
+    for study in studies:
+        study.open()
 
 
 def _side_by_side(order: Order, jobs: int, deadline: float, tell: Callable[[], None]) -> None:
@@ -174,7 +181,7 @@ def _on_cluster(order: Order, jobs: int, tell: Callable[[], None]) -> None:
     except ImportError:
         raise BadInput("--launcher submitit needs the package submitit (pip install 'fedrec[slurm]')") from None
     executor = submitit.AutoExecutor(folder=str(order.out / "slurm"))
-    hours = order.budget.hours or 24.0
+    hours = 24.0 if order.budget.hours is None else order.budget.hours
     executor.update_parameters(timeout_min=int(60 * hours) + 5, name="fedrec-tune")
     sent = [executor.submit(work, order.as_json(), 3600 * hours) for _ in range(jobs)]
     while not all(job.done() for job in sent):

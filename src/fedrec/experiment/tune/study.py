@@ -4,6 +4,7 @@ study.yaml        what is searched, with its checksum; all who work in the folde
 claims/           who works on which trial
 trials/0007/      a run folder for every trial; the truth about it
 recipe.yaml       the best settings, once the search is over
+../data.npz       the data, as it was read
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ class Study:
     @property
     def claims(self) -> Path:
         return self.folder / "claims"
+
+    @property
+    def packed(self) -> Path:
+        """The data, as it was read: the same for all methods."""
+        return self.folder.parent / "data.npz"
 
     def trial(self, number: int) -> Path:
         return self.folder / "trials" / f"{number:04d}"

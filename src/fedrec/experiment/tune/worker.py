@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import zlib
@@ -17,14 +18,17 @@ from fedrec.core.state import flatten
 from fedrec.evaluation.task import Task
 from fedrec.experiment.estimate import MIB, available_mb, expected_mb
 from fedrec.experiment.jobs import reason_of
-from fedrec.experiment.prepare import Prepared, load_task, prepare
+from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.run import carry_out
 from fedrec.experiment.tune import claims, suggest
+from fedrec.experiment.tune.packed import unpack
 from fedrec.experiment.tune.study import HERE, RUNGS, Study
 from fedrec.report.model.search import ENDED, Trial, end_trial
 from fedrec.runs.atomic import clear_leftovers
 from fedrec.runs.folder import CHECKPOINT, SETTINGS, RunFolder
 from fedrec.runs.settings import RunSettings
+
+log = logging.getLogger("fedrec.tune")
 
 WAIT_SECONDS = 2.0
 CHECKPOINT_MB = 64
@@ -71,6 +75,8 @@ class Worker:
     stop: Callable[[], bool] = lambda: False
     on_round: Callable[[Study, int, Record], None] | None = None
     on_trial: Callable[[Study, int], None] | None = None
+    _not_here: set[Path] = field(default_factory=set)
+    """Searches that this machine cannot work on."""
     _known: dict[Path, Trial] = field(default_factory=dict)
     _data: dict[str, tuple[Task, Population]] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
@@ -107,6 +113,8 @@ class Worker:
             return begun[study.folder], zlib.crc32(f"{whose}{study.folder}".encode())
 
         for study in sorted(self.studies, key=turn):
+            if study.folder in self._not_here:
+                continue
             trials = {trial.number: trial for trial in study.trials(self._known)}
             if self._given_up(study, list(trials.values())) or not self._fits(study, list(trials.values())):
                 continue
@@ -165,7 +173,8 @@ class Worker:
     def _shared(self, settings: RunSettings) -> tuple[Task, Population]:
         """Data is loaded and split once for all trials of this process."""
         if settings.data not in self._data:
-            self._data[settings.data] = load_task(settings)
+            path = next(study.packed for study in self.studies if study.data == settings.data)
+            self._data[settings.data] = unpack(path, settings)
         return self._data[settings.data]
 
     def _trial(self, study: Study, number: int, claim: claims.Claim) -> None:
@@ -179,6 +188,9 @@ class Worker:
             (path / CHECKPOINT).unlink(missing_ok=True)
         except (Stopped, claims.Lost, KeyboardInterrupt):
             raise
+        except (ImportError, MemoryError) as problem:  # this machine's lack, not the settings': others may do it
+            self._not_here.add(study.folder)
+            log.warning("%s cannot be tuned here: %s", study.label, reason_of(problem))
         except Exception as problem:
             if os.environ.get("FEDREC_DEBUG"):
                 raise
