@@ -5,13 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fedrec.report.model.comparison import Comparison
+    from fedrec.report.model.leaderboard import Leaderboard
 
 OPTIONS = o.takes(
     before="total_memory_mb",
@@ -140,7 +146,7 @@ def command_line(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def print_comparison(comparison: Any) -> None:
+def print_comparison(comparison: Comparison) -> None:
     """Leak banner, table and notes; within the width of a terminal, elsewhere as wide as they are."""
     from fedrec.report.text.terminal import terminal_table
     from fedrec.report.text.wording import notes
@@ -148,14 +154,14 @@ def print_comparison(comparison: Any) -> None:
     _print([terminal_table(comparison)], notes(comparison), comparison.banner)
 
 
-def print_leaderboard(board: Any) -> None:
+def print_leaderboard(board: Leaderboard) -> None:
     """A table a metric, and how to read them."""
     from fedrec.report.text.leaderboard import reading, terminal_table
 
     _print([terminal_table(board, metric) for metric in board.metrics], reading(board))
 
 
-def _print(tables: Sequence[Any], notes: Sequence[str], banner: str | None = None) -> None:
+def _print(tables: Sequence[Table], notes: Sequence[str], banner: str | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from fedrec.experiment.reproduce import Work
+    from fedrec.report.model.reproduction import Reproduction
 
 OPTIONS = o.takes("data_dir", "device", before="out")
 
@@ -103,7 +107,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def print_plan(work: Any) -> None:
+def print_plan(work: Work) -> None:
     """What would be run, and what cannot be."""
     jobs = work.jobs
     open_jobs = [job for job in jobs if job.state != "finished"]
@@ -116,7 +120,7 @@ def print_plan(work: Any) -> None:
         typer.echo(f"  not run: {', '.join(names)}: {reason}")
 
 
-def print_reproduction(done: Any) -> None:
+def print_reproduction(done: Reproduction) -> None:
     """Banners, tables, remarks, and what is not there and why."""
     from rich.console import Console
     from rich.text import Text

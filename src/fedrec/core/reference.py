@@ -24,6 +24,11 @@ class Central:
     exclude: Ragged  # per user, sorted: never drawn as negatives
 
 
+def collected(title: str, paper: str, *departures: str) -> Card:
+    """The card of a model that is trained on whole histories."""
+    return Card(title, paper, "nothing: all histories are collected", "whole histories", True, departures)
+
+
 class Reference(ABC, Generic[S]):
     """A centralised model. Instances hold settings only."""
 
@@ -50,3 +55,10 @@ class Reference(ABC, Generic[S]):
     @abstractmethod
     def score(self, state: S, data: Central, users: Int64) -> Float32:
         """Scores ``[users, n_items]``; higher is better."""
+
+
+class InEpochs(Reference[S]):
+    """A model that is trained in epochs, one a round."""
+
+    one_shot = False
+    rounds = 40

@@ -26,7 +26,7 @@ POLL_SECONDS = 0.5
 
 
 class Watcher(Protocol):
-    """Told what happens."""
+    """Sees what happens."""
 
     def begins(self, job: Job, number: int, total: int) -> Any:
         """A run starts; gives a ``cli.progress.Watch``, or nothing, for its rounds (in this process only)."""
@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
 
 class Silent:
-    """A watcher that tells nobody."""
+    """A watcher that shows nothing."""
 
     def begins(self, job: Job, number: int, total: int) -> None: ...
 

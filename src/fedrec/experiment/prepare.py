@@ -95,6 +95,10 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         if not settings.test:
             raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
         return Loopback(method, people, task, settings.seed, settings)
+    if settings.secure:
+        from fedrec.simulate.secured import SecureOptions, SecureSimulator
+
+        return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
     from fedrec.simulate.runtime import Simulator
 
     return Simulator(method, people, task, settings.seed, **options)
