@@ -52,6 +52,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/compare-DATA-PROTOCOL")
     ] = None,
+    recipe: o.Recipe = None,
     json_file: o.JsonFile = None,
     quiet: o.Quiet = False,
 ) -> None:
@@ -65,6 +66,7 @@ def compare(
     from fedrec.report.model.leaderboard import Leaderboard
     from fedrec.report.text.leaderboard import board_json
     from fedrec.report.text.records import as_json
+    from fedrec.runs.recipes import read_recipes
 
     check_json(json_file)
     if not methods:
@@ -75,10 +77,11 @@ def compare(
     names = data_names(given.pop("data", "demo"))
     several = len(names) > 1
     numbers = parse_seeds(seeds)
+    recipes = read_recipes(recipe)
     if several:
-        plans = comparing.plan_all(methods, numbers, names, given, own, out)
+        plans = comparing.plan_all(methods, numbers, names, given, own, out, recipes)
     else:
-        plans = [comparing.plan(methods, numbers, {**given, "data": names[0]}, own, out)]
+        plans = [comparing.plan(methods, numbers, {**given, "data": names[0]}, own, out, recipes)]
     watcher = Lines(quiet or so_far, jobs)
     watcher.known([job for plan in plans for job in plan.jobs])
     try:

@@ -47,6 +47,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/reproduce-PAPER")
     ] = None,
+    recipe: o.Recipe = None,
     json_file: o.JsonFile = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
     so_far: o.SoFar = False,
@@ -63,6 +64,7 @@ def reproduce(
     from fedrec.experiment.message_bytes import bytes_table
     from fedrec.recipes import published
     from fedrec.report.text.reproduction import as_json
+    from fedrec.runs.recipes import read_recipes
 
     check_json(json_file)
     if paper is None:
@@ -80,7 +82,9 @@ def reproduce(
     else:
         blocks = min(1024, max(64, memory_mb // parallel // 4)) if memory_mb else 1024
         given = {**o.given(context), "memory_mb": blocks}
-        work = reproducing.plan(chosen, parse_seeds(seeds), folder, quick=quick, given=given)
+        work = reproducing.plan(
+            chosen, parse_seeds(seeds), folder, quick=quick, given=given, recipes=read_recipes(recipe)
+        )
         if plan_only:
             print_plan(work)
             return

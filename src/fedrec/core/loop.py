@@ -156,7 +156,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         loss=cost.loss,
         participants=cost.participants,
         valid=evaluated.valid.means() if evaluated else None,
-        test=evaluated.test.means() if evaluated else None,
+        test=(evaluated.test.means() or None) if evaluated else None,  # none where it was left out
         seconds={
             "train": cost.train_seconds,
             "aggregate": cost.aggregate_seconds,
