@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fedrec.experiment.summarise import Result
+    from fedrec.experiment.open import Result
 
 
 def print_result(result: Result) -> None:
