@@ -4,7 +4,7 @@ Zhou et al., "Joint item embedding dual-view exploration and adaptive local-glob
 recommendation", SIGIR 2025. Below, in the order of Algorithm 1: what the server descends after averaging (section 3.3,
 Eq. 3-16) and what a client descends (section 3.4, Eq. 18-21), as plain formulas; then the method. The fast twins are
 :mod:`fedrec.maths.matrix_entropy`, which never forms an ``n x n`` matrix, and :mod:`fedrec.backbones.gated` in the
-batched engine. In the first rounds (warm-up) local and global tables are identical.
+batched engine. Local and global tables are identical in the first rounds (warm-up).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fedrec.core.fold import add_rows
 from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.data.ragged import Int32, Int64
+from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
 from fedrec.methods.two_views.fediar_state import (
@@ -123,11 +124,17 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         ),
     )
 
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        super().__init__(settings, device)
+        if self.settings.private_rate != 1 and self.settings.optimizer != "sgd":
+            raise BadInput("fediar: private_rate is a rate of plain descent; give optimizer=sgd, or private_rate=1")
+
     def backbone(self, warm: bool) -> GatedViews:
         """The client's model; during warm-up both views are the same, so the gate cannot matter."""
         chosen = self.settings
-        kind: GateKind = "global" if warm else chosen.gate
-        return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer)
+        kind: GateKind = "global" if warm and chosen.gate != "sum" else chosen.gate
+        rate = 1.0 if warm else chosen.private_rate
+        return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer, rate)
 
     def start_server(self, world: World, keys: Keys) -> IarServer:
         chosen = self.settings

@@ -37,6 +37,7 @@ from fedrec.methods.two_views.autograd import autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives
 from fedrec.methods.two_views.closed import closed_step
 from fedrec.methods.two_views.device_tables import own_tables, put, put_changes, room
+from fedrec.methods.two_views.patience import Patience
 from fedrec.methods.two_views.scratch import Scratch
 from fedrec.methods.two_views.step import Objective, State
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 CPU_NUMBERS = 1 << 20
 """Numbers in one table of a chunk on the CPU: enough clients that calls cost little beside their arithmetic."""
-DEVICE_NUMBERS = 1 << 30
+DEVICE_NUMBERS = 1 << 28
 """The same on another device, where only its memory limits."""
 
 
@@ -75,7 +76,6 @@ class _Job:
     device: str
     loss: Loss | None
     """The plain objective; None: the closed form makes the steps."""
-    in_place: bool
     local: threading.local
     out: TwoViewsTrained
 
@@ -84,6 +84,7 @@ def closed_form_fits(objective: Objective, backbone: Backbone) -> bool:
     """Whether gradients are written out for this variant."""
     return (
         backbone.kernel is not None
+        and not (objective.weight_decay or objective.tolerance)
         and objective.transfer != "unified"
         and (not objective.beta_a or objective.consistency == "ranking")
         and (not objective.beta_o or objective.complementarity == "orthogonal")
@@ -111,15 +112,15 @@ def train_two_views(
     ``shared`` ``[m, d]`` is what all downloaded; ``private`` ``[clients, m, d]`` is written in place.
     ``networks``: ``bias`` ``[users]`` for the affine scorer, layers of the backbone and of the transfer
     generator once for all clients. ``loss`` is the paper's plain objective; ``keys`` ``[clients]`` order the
-    mini-batches. ``engine``: ``torch`` for torch's own gradients of ``loss``; ``closed`` for those written out, in
-    torch alone; ``auto`` for the fastest that fits.
+    mini-batches. ``engine``: ``torch`` for torch's own gradients of ``loss``; ``auto`` for those written out where
+    they are, on the CPU with numba (elsewhere they are not worth twice torch's own).
     """
     if private.shape != (block.n_clients, *shared.shape):
         raise BadInput(f"private tables have shape {private.shape}; give {(block.n_clients, *shared.shape)}")
     if samples.pairs:
         raise BadInput("training two views takes pointwise samples; use objective=bce")
     host = samples.on_host()
-    closed = engine != "torch" and closed_form_fits(objective, backbone)
+    closed = engine != "torch" and device == "cpu" and has_numba() and closed_form_fits(objective, backbone)
     out = TwoViewsTrained(
         users=np.array(users, np.float32),
         shared=room((block.n_clients, *shared.shape), device),
@@ -132,7 +133,6 @@ def train_two_views(
     job = _Job(
         block, host, users, shared, private, networks, backbone, objective, keys, device,
         loss=None if closed else loss,
-        in_place=engine == "auto" and device == "cpu" and has_numba(),
         local=threading.local(),
         out=out,
     )  # fmt: skip
@@ -172,20 +172,25 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         },
         client_of_user=there(np.repeat(np.arange(len(clients)), np.diff(users_at))),
         scratch=scratch,
-        in_place=job.in_place,
     )
     own = positives(block, clients, device)
     counts = np.diff(job.samples.start)[clients]
     ordered = Ordered.of(job.samples, block.n_items, clients, users, users_at, job.keys, chosen.epochs, device)
     losses = torch.zeros(len(clients), device=device)
+    patience = Patience(chosen.tolerance, counts, device) if chosen.tolerance else None
     for step in Lockstep(counts, chosen.batch_size, chosen.epochs):
         now = step.on(device)
         batch = ordered.batch(now, chosen.reduction)
+        paced = chosen.at_step(step.number)
         if job.loss is None:
-            each = closed_step(state, batch, own, chosen, job.backbone)  # [active, width]
+            each = closed_step(state, batch, own, paced, job.backbone)  # [active, width]
         else:
-            each = autograd_step(state, batch, own, chosen, job.backbone, job.loss)
-        losses[: step.active] += (each * batch.inside).sum(1) * (now.epoch == chosen.epochs - 1)
+            working = None if patience is None else patience.working
+            each = autograd_step(state, batch, own, paced, job.backbone, job.loss, working)
+        found = (each * batch.inside).sum(1)
+        losses[: step.active] += found * (now.epoch == chosen.epochs - 1)
+        if patience is not None:
+            patience.after(now, found)
 
     put_changes(out.shared, clients, state.shared, there(job.shared))
     if device != "cpu" or len(clients) > 1:  # one client's table was trained in its place

@@ -24,7 +24,7 @@ from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, It
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
 from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
-from fedrec.methods.two_views.step import Objective
+from fedrec.methods.two_views.step import RATES, Objective
 from fedrec.methods.two_views.tables import fresh_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         """The weights and rates of the local objective in round ``number`` (1, 2, ...)."""
         chosen = self.settings
         slower = chosen.decay ** (max(number, 1) - 1)
-        rates = {name: getattr(chosen, name) * slower for name in ("lr", "lr_items", "lr_transfer")}
+        rates = {name: getattr(chosen, name) * slower for name in RATES}
         given: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
         given |= {"lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)}
         return Objective(**given)
@@ -74,7 +74,11 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
     def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
-        users = fresh(keys.users(block, "users"), chosen.dim, start)
+        if chosen.scorer_start == "common":
+            one = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
+            users = np.repeat(fresh(one, chosen.dim, start), block.n_users, axis=0)
+        else:
+            users = fresh(keys.users(block, "users"), chosen.dim, start)
         # every client starts from the same private table: what differs later is what it learnt itself
         table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)

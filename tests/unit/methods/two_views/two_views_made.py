@@ -90,6 +90,7 @@ VARIANTS = {
     "consensus transfer": replace(FULL, transfer="consensus"),
     "fedrap": replace(FULL, transfer="none", beta_a=0, beta_o=0, lambda_=2.0, mu=3.0, reduction="mean", lr_items=0.5),
     "full on fedrap": replace(FULL, lambda_=2.0, mu=3.0),
+    "rates that fall from step to step": replace(FULL, decay_step=0.8),
 }
 
 
