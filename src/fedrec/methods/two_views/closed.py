@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedrec.backbones.base import Backbone
+from fedrec.methods.two_views.autograd import rate_of
 from fedrec.methods.two_views.generator import MATRIX, descend_generator, generate
 from fedrec.methods.two_views.overshoot import generator_gain, orthogonal_weight
 from fedrec.methods.two_views.rows import RowsInPlace
@@ -41,8 +42,7 @@ def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Te
 
 
 def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
-    active, rate = batch.active, chosen.lr_items
-    own_rate = rate * chosen.private_rate
+    active, rate, own_rate = batch.active, rate_of("shared", chosen), rate_of("private", chosen)
     shared, private = state.shared[:active], state.private[:active]  # [active, m, d]
     n_items, dim = shared.shape[1:]
     rows = RowsInPlace(state, batch)

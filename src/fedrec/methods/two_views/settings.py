@@ -33,7 +33,7 @@ class TwoViewSettings(TrainingSettings):
         "sum",
         description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
     )
-    optimizer: Literal["sgd"] = Field("sgd", description="plain gradient descent (section V-A4)")
+    optimizer: Literal["sgd", "adam"] = Field("sgd", description="plain gradient descent (section V-A4), or Adam")
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")
     engine: Literal["auto", "torch"] = Field(
         "auto", description="gradients written out where they are (auto), or torch's own (torch)"

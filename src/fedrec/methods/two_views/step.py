@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from fedrec.backbones.base import Backbone
+    from fedrec.learn.torch.optimisers import Dense
     from fedrec.methods.two_views.scratch import Scratch
 
     Leaves: TypeAlias = dict[str, Tensor]
@@ -48,11 +49,14 @@ class Objective:
     lr: float = 0.1
     """Rate of user vectors and score functions."""
     lr_items: float = 0.1
-    """Rate of the shared item table."""
+    """Rate of both item tables."""
+    shared_rate: float = 1.0
+    """Rate of the shared table as a multiple of ``lr_items``: 0 where a phase of training keeps it."""
     private_rate: float = 1.0
     """Rate of the private table as a multiple of ``lr_items``."""
     lr_transfer: float = 0.1
     """Rate of what makes W."""
+    optimizer: Literal["sgd", "adam"] = "sgd"
     decay_step: float = 1.0
     """Factor of all rates from one local step to the next."""
     weight_decay: float = 0.0
@@ -86,6 +90,8 @@ class State:
     networks: dict[str, Tensor]  # [clients, ...], the bias [users]
     client_of_user: Tensor  # int64 [users]
     scratch: Scratch
+    optimisers: dict[str, Dense] = field(default_factory=dict)
+    """Of each parameter, as torch's own gradients move it."""
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         """The backbone that scores fused items."""
         return self.scorer
 
+    def common_start(self) -> bool:
+        """Whether all users start from one vector (score function)."""
+        return bool(self.settings.scorer_start == "common")
+
     def extra(self, number: int) -> dict[str, Any]:
         """Further terms of the objective in round ``number``."""
         return {}
@@ -58,6 +62,14 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         given: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
         given |= {"lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)}
         return Objective(**given)
+
+    def gradients(self) -> bool:
+        """Whether the uploaded rows are a gradient that the server descends along, not a change of the client's."""
+        return False
+
+    def phases(self, number: int) -> tuple[Objective, ...]:
+        """Local training of round ``number``, phase by phase: one, unless a method takes turns."""
+        return (self.objective(number),)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         chosen = self.settings
@@ -74,7 +86,7 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
     def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
-        if chosen.scorer_start == "common":
+        if self.common_start():
             one = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
             users = np.repeat(fresh(one, chosen.dim, start), block.n_users, axis=0)
         else:
@@ -103,13 +115,13 @@ class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
         own = {"bias": private.bias} if affine else {}
         trained = train_two_views(
             block, samples, private.users, download.items, private.tables, {**download.networks, **own},
-            self.backbone, self.objective(keys.round), loss, keys.clients(block, "batches"),
+            self.backbone, self.phases(keys.round), loss, keys.clients(block, "batches"),
             engine=chosen.engine, device=self.device,
         )  # fmt: skip
         networks = dict(trained.networks)
         bias = private.bias + networks.pop("bias") if affine else private.bias
         rows = wire.rows_of_tables(trained.shared)
-        local = LocalViews(download.items, rows, download.networks, networks)
+        local = LocalViews(download.items, None if self.gradients() else rows, download.networks, networks)
         kept = TwoViewPrivate(trained.users, bias, private.tables)
         return Update(kept, ItemUpload(rows, networks), trained.loss, local)
 

@@ -67,7 +67,7 @@ def trained(
     keys = Keys(3, 1).clients(block, "batches")
     out = train_two_views(
         block, samples, given["users"], given["shared"], given["private"], given["networks"],
-        find_backbone(scorer), objective, plain, keys, engine=engine,
+        find_backbone(scorer), (objective,), plain, keys, engine=engine,
     )  # fmt: skip
     return out, given["private"]
 
