@@ -33,7 +33,7 @@ class CentralRun:
         evaluate_users: int | None = None,
     ) -> None:
         self.reference, self.people, self.seed = reference, people, seed
-        self.data = Central(people.world, people.block.train, people.block.exclude)
+        self.data = Central(people.world, people.block.train, people.block.exclude, people.block.ordered)
         self.state: Any = reference.start(self.data, Keys(seed, 0))
         self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
 
