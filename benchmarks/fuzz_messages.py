@@ -7,9 +7,9 @@ and arrays (types, shapes, lengths, numbers), and all of it also as plain bytes.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "deploy"))
-
-from direct import RUN, federation
 from safetensors.numpy import load, save
 
 from fedrec.core.method import Method
@@ -44,6 +40,7 @@ from fedrec.deploy.node.worker import Worker
 from fedrec.deploy.server.federation import Federation, Taken
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
+from fedrec.laws.nodes import RUN, federation
 from fedrec.methods.registry import federated, find
 from fuzz_runner import Outcome
 
@@ -262,16 +259,16 @@ def edit_head(head: dict[str, Any], draw: random.Random) -> None:
         if how < 0.15:
             del place[key]
         elif how < 0.25 and isinstance(place, dict):
-            place[draw.choice(("extra", "HR@99", "kind", "x" * 300))] = place[key]
+            place[draw.choice(("extra", "HR@99", "kind", "x" * 300))] = copy.deepcopy(place[key])
         elif how < 0.4 and isinstance(place[key], int | float):
             place[key] = place[key] * draw.choice((-1, 0, 2, 1e6, 1e300)) + draw.choice((0, 1, -1))
         else:
-            place[key] = draw.choice(ODD)
+            place[key] = copy.deepcopy(draw.choice(ODD))
         return
     if isinstance(place, dict):
-        place["extra"] = draw.choice(ODD)
+        place["extra"] = copy.deepcopy(draw.choice(ODD))
     else:
-        place.append(draw.choice(ODD))
+        place.append(copy.deepcopy(draw.choice(ODD)))
 
 
 def edit_text(text: str, draw: random.Random) -> str:

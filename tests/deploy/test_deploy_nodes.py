@@ -129,6 +129,18 @@ def test_a_stored_answer_comes_back_as_it_was(tmp_path: Path) -> None:
     assert store.answer("another") is None
 
 
+def test_models_of_rounds_that_are_not_needed_are_removed(tmp_path: Path) -> None:
+    store = NodeStore(tmp_path, RUN)
+    store.create()
+    for number in (1, 2, 3):
+        for name in (f"state-{number}.safetensors", f"judged-{number}.safetensors", f"judged-{number}.users"):
+            (store.path / name).touch()
+    store.prune({2, 3}, {1})
+    assert sorted(f.name for f in store.path.iterdir()) == [
+        "judged-1.safetensors", "judged-1.users", "state-2.safetensors", "state-3.safetensors",
+    ]  # fmt: skip
+
+
 def test_roster_orders_nodes_and_refuses_a_client_twice() -> None:
     def hello(name: str, *keys: int) -> Hello:
         return Hello(name, np.array(keys, np.uint64), np.ones(len(keys), np.int64))
