@@ -86,8 +86,10 @@ class FedRap(TwoViews):
     scorer = "affine"
     small = {"lr_items": 5.0}  # noqa: RUF012
     # a private table that learns as fast as the shared one memorises everything before the shared one learns
-    enough = {"lr_items": 300.0, "lr": 5.0, "decay": 1.0, "private_rate": 0.003}  # noqa: RUF012
-    enough_rounds = 10
+    enough = {  # noqa: RUF012
+        "reduction": "sum", "epochs": 3, "lr": 0.05, "lr_items": 0.1, "private_rate": 0.003, "decay": 1.0,
+        "init": "positive", "init_scale": 0.3, "shared_scale": 0.3, "private_scale": 0.0,
+    }  # fmt: skip
     card = Card(
         title="FedRAP: shared and private item tables added up and kept apart",
         paper="Li et al., Federated recommendation with additive personalization, ICLR 2024",
