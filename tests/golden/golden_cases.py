@@ -12,7 +12,8 @@ SMALL: dict[str, Any] = {"dim": 4, "epochs": 2, "batch_size": 32}
 """Settings of every case whose method has them."""
 
 TWO_VIEWS: dict[str, Any] = {
-    "private_rate": 1.0, "decay": 0.97, "init": "uniform", "init_scale": 0.2, "shared_scale": 0.01, "private_scale": 0.01,
+    "private_rate": 1.0, "decay": 0.97, "init": "uniform", "init_scale": 0.2,
+    "shared_scale": 0.01, "private_scale": 0.01,
 }  # fmt: skip
 """Rates and starts that a recipe for real data may change."""
 

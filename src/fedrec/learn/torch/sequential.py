@@ -243,13 +243,7 @@ class _Group:
 
 
 def _train_group(
-    group: _Group,
-    out: Trained,
-    settings: LocalSettings,
-    keys: U64,
-    backbone: SasRec,
-    rate: float,
-    proximal: float,
+    group: _Group, out: Trained, settings: LocalSettings, keys: U64, backbone: SasRec, rate: float, proximal: float
 ) -> None:
     """All epochs of a group, written into the outputs."""
     start = group.start_rows()

@@ -12,7 +12,6 @@ complementarity=l2, mutual-information.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -20,7 +19,8 @@ import numpy as np
 from pydantic import Field
 
 from fedrec.core.block import Block, World
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Card, Keys, Update
+from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
 from fedrec.methods.fedmf import GradientServer
 from fedrec.methods.two_views.fedrap import regularisers, schedule
@@ -28,7 +28,6 @@ from fedrec.methods.two_views.held import TwoViewPrivate
 from fedrec.methods.two_views.plugged import BASES, descended, with_moments
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
-from fedrec.methods.two_views.tables import mean_of_clients
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
@@ -143,7 +142,10 @@ class Fed3crSettings(TwoViewSettings):
 
 
 class Fed3cr(TwoViews):
-    """Adaptive consensus enhancement with consistency and complementarity."""
+    """Adaptive consensus enhancement with consistency and complementarity.
+
+    Lines 7-8 of Algorithm 1 are a mean of changes: C (Eq. 8) and theta become the means over the clients of the round.
+    """
 
     name = "fed3cr"
     plain: ClassVar[Loss] = staticmethod(loss)
@@ -187,12 +189,13 @@ class Fed3cr(TwoViews):
         """LocalUpdate of Algorithm 1: E epochs of gradient descent on C_i, V_i, theta_i and u_i."""
         return self.descend(loss, private, download, block, keys)
 
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        """Lines 7-8 of Algorithm 1: C (Eq. 8) and theta become the means over the clients of the round."""
+    def finish(self, server: ItemServer, sums: Sums, keys: Keys) -> ItemServer:
+        """Plugged into FedMF the rows are gradients, and the server makes FedMF's step."""
         if not isinstance(server, GradientServer):
-            return mean_of_clients(server, replies)
-        nothing = replace(server, items=np.zeros_like(server.items))  # plugged into FedMF: rows are gradients
-        mean = mean_of_clients(nothing, replies)
+            moved: ItemServer = super().finish(server, sums, keys)
+            return moved
+        nothing = replace(server, items=np.zeros_like(server.items))
+        mean = super().finish(nothing, sums, keys)
         return server if mean is nothing else descended(server, mean, self.settings.server_lr)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:

@@ -9,7 +9,7 @@ batched engine. Local and global tables are identical in the first rounds (warm-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,9 @@ from fedrec import keyed
 from fedrec.backbones.gated import GatedViews, GateKind
 from fedrec.core import disk_array
 from fedrec.core.block import Block, World
-from fedrec.core.fold import add_rows
 from fedrec.core.messages import Float32, Rows
-from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.method import Card, Keys, Method, Update
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
@@ -118,7 +118,8 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
             "the matrices of L_n are divided by n, as that of L_d is (Eq. 4): as printed their eigenvalues grow with "
             "the number of items, L_n falls without bound as centroids grow, and no rate suits both views "
             "(sample_view=printed)",
-            "during warm-up the local table does not exist; it begins as a copy of the next round's download",
+            "during warm-up the local table does not exist; it begins as a copy of the next round's download; it may "
+            "have a rate of its own (private_rate; the paper has one eta)",
             "Theorem 1 as printed lacks a division of TCR by d; the corrected form is tested",
             "of several users of a client each has its own gate, made by the client's one hypernetwork",
         ),
@@ -126,20 +127,18 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         super().__init__(settings, device)
-        if self.settings.private_rate != 1 and self.settings.optimizer != "sgd":
+        if self.settings.private_rate != 1 and self.settings.optimizer != "sgd":  # Adam takes no account of a factor
             raise BadInput("fediar: private_rate is a rate of plain descent; give optimizer=sgd, or private_rate=1")
 
     def backbone(self, warm: bool) -> GatedViews:
         """The client's model; during warm-up both views are the same, so the gate cannot matter."""
-        chosen = self.settings
+        chosen, rate = self.settings, 1.0 if warm else self.settings.private_rate
         kind: GateKind = "global" if warm and chosen.gate != "sum" else chosen.gate
-        rate = 1.0 if warm else chosen.private_rate
         return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer, rate)
 
     def start_server(self, world: World, keys: Keys) -> IarServer:
-        chosen = self.settings
-        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.items_scale)
-        return IarServer(fresh_items(world, keys, start))
+        start = {"dim": self.settings.dim, "init": self.settings.init, "init_scale": self.settings.items_scale}
+        return IarServer(fresh_items(world, keys, EmbeddingSettings(**start)))
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
@@ -191,16 +190,17 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         )
         return Update(kept, IarUpload(common), trained.loss, IarLocal(download.items, common))
 
-    def aggregate(self, server: IarServer, replies: Iterator[Reply[IarUpload]], keys: Keys) -> IarServer:
+    def sum_fields(self, server: IarServer, users: int) -> dict[str, SumField]:
+        return {"items": SumField(server.items.shape)}
+
+    def summands(self, upload: IarUpload, download: IarDownload) -> Summands:
+        return {"items": Summand(upload.rows)}
+
+    def finish(self, server: IarServer, sums: Sums, keys: Keys) -> IarServer:
         """Lines 7-9 (Eq. 17): the mean change, and one step along both explorations, their gradients taken at Z_g."""
-        total, count = np.zeros(server.items.shape, np.float64), 0
-        for reply in replies:
-            add_rows(total, reply.upload.rows)
-            count += len(reply.clients)
-        if not count:
+        if not sums.count:
             return server
-        moved = server.items + total / count
-        mixture = server.mixture
+        moved, mixture = server.items + sums["items"] / sums.count, server.mixture
         if self.settings.explore:
             step, mixture = self.exploration(server, keys)
             moved -= self.rate(len(server.items)) * step
@@ -218,8 +218,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         from fedrec.maths.matrix_entropy import dimension_loss, sample_loss
 
         chosen = self.settings
-        step = np.zeros(server.items.shape)
-        mixture = server.mixture
+        step, mixture = np.zeros(server.items.shape), server.mixture
         with threadpool_limits(1):  # products with d or M columns: threads cost more than they gain, and round apart
             if chosen.mu_d:
                 step += chosen.mu_d * dimension_loss(server.items, chosen.gamma)[1]

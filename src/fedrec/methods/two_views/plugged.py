@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.methods._shared.embedding import ItemServer
-from fedrec.methods.fedmf import WHOLE, FedMf, FedMfSettings, GradientServer
+from fedrec.methods.fedmf import FedMf, FedMfSettings, GradientServer
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ BASES = {
         "mf",
         (
             {"shared_rate": 0.0},
-            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": WHOLE, "optimizer": "sgd",
+            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": FedMf.whole, "optimizer": "sgd",
              "reduction": "mean", "weight_decay": 0.0, "tolerance": 0.0},
         ),
         gradients=True,

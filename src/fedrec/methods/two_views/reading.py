@@ -90,7 +90,7 @@ class Reader:
         if self.matrices is None or (view == "private" and self.transfer != "unified"):
             return self.private.users
         own = self.matrices[self.block.client_of_user]
-        return np.einsum("ud,udk->uk", self.private.users, own).astype(np.float32)
+        return np.asarray(np.einsum("ud,udk->uk", self.private.users, own), np.float32)
 
     def scores(self) -> Float32:
         """Scores ``[users, n_items]`` before the sigmoid (Eq. 13)."""

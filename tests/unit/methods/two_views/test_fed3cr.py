@@ -189,7 +189,7 @@ def test_plugged_into_fedmf_clients_send_a_gradient_and_the_server_makes_fedmfs_
     block = made_block()
     method, update, before, after = round_of("fedmf", server_lr=0.05)
     assert isinstance(before, GradientServer)
-    assert update.local is not None
+    assert isinstance(update.local, LocalViews)
     assert update.local.changes is None, "the gradient is no change of the client's own table"
     assert np.abs(update.upload.networks["transfer_weight_0"]).max() > 0
     moved = after.items - before.items

@@ -12,8 +12,10 @@ from fedrec.core.block import World
 from fedrec.core.method import Keys
 from fedrec.errors import BadInput
 from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings
-from fedrec.methods.two_views.fediar import FedIar, FedIarSettings
+from fedrec.methods.two_views.fediar import FedIar
+from fedrec.methods.two_views.fediar_state import FedIarSettings
 from fedrec.methods.two_views.fedrap import FedRap, FedRapSettings
+from fedrec.methods.two_views.held import LocalViews
 from fedrec.methods.two_views.parts import parts
 from fedrec.methods.two_views.reading import Reader
 from fedrec.methods.two_views.views import TwoViews
@@ -29,7 +31,8 @@ WORLD = World("w", M, BLOCK.n_users, BLOCK.n_clients)
 )
 def test_the_parts_of_a_sum_add_up_and_are_their_tables(method: TwoViews) -> None:
     server, private = method.start_server(WORLD, Keys(1, 0)), method.start_clients(WORLD, BLOCK, Keys(1, 0))
-    update = method.local_update(private, method.download(server, BLOCK.clients), BLOCK, Keys(1, 1))  # type: ignore[attr-defined]
+    update = method.local_update(private, method.download(server, BLOCK.clients), BLOCK, Keys(1, 1))
+    assert isinstance(update.local, LocalViews)
     found = parts(method, update.private, update.local, BLOCK)
     bias = update.private.bias[:, None]
     np.testing.assert_allclose(found["full"] + bias, found["shared"] + found["private"], rtol=1e-4, atol=1e-5)
