@@ -90,13 +90,16 @@ FED3CR = replace(
     name="paper-fed3cr",
     source=(
         "Fed3CR, section V-A: follows FedRAP's set-up (split, negatives, rounds); no code of its own is "
-        "public, so what the text leaves open is taken from FedRAP's code"
+        "public, so what the text leaves open is taken from FedRAP's code, which evaluates clients with the "
+        "aggregated table beside their private ones"
     ),
     description=(
         "Users with 10 or more interactions (5 on Douban-Book). Leave-one-out by time (random where "
         "there is none), the held-out item ranked among 99 sampled unobserved items, HR@10/99 and "
         "NDCG@10/99 reported."
     ),
+    flaws=(LEAK, CHOSEN_ON_TEST, SAMPLED),
+    evaluated="download",
     paper="fed3cr",
 )
 
