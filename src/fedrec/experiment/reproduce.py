@@ -162,7 +162,8 @@ def settings_of(
     chosen |= {} if rounds is None else {"rounds": rounds}
     ours = resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
     chosen |= same_users(ours)
-    chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
+    chosen |= {"settle": ours.settle}
+    chosen |= {} if issubclass(kind, Reference) else {"rounds": ours.rounds, "participation": ours.participation}
     strict = resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
     return ours, strict
 

@@ -23,7 +23,7 @@ from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.errors import BadInput
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 from fedrec.methods._shared.personal import of_clients, tickets
-from fedrec.methods.fedca.fedca import data_part
+from fedrec.methods.fedca.data_part import data_part
 from fedrec.methods.fedca.messages import Reported
 from fedrec.methods.fedca.settings import FedCaApproxSettings
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core import messages
-from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user
+from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user, shared
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.methods._shared.personal import PersonalDownload, lowest
 
@@ -23,6 +23,13 @@ class FedCaServer:
     networks: dict[str, Array]  # [clients, ...]
     first: Float32  # [n_items, d] the table everybody started from
     weights: Float32  # [clients, clients] W of the last round in which a client was aggregated
+    common: Float32 | None = None  # [n_items, d] the average by p, where training starts from it
+    common_networks: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def sent(self) -> Float32:
+        """What training starts from: ``[n_items, d]``, or one a client."""
+        return self.tables if self.common is None else self.common
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,10 @@ class FedCaPrivate(messages.Private):
 
 @dataclass(frozen=True)
 class FedCaDownload(PersonalDownload):
-    """The client's own mixture."""
+    """The client's own mixture, and the average where training starts from it."""
+
+    common: Float32 | None = shared()  # [n_items, d]
+    common_networks: dict[str, Array] = shared()
 
 
 @dataclass(frozen=True)
@@ -85,3 +95,13 @@ class Reported:
         components = None if self.components is None else self.components[chosen]
         sizes = self.sizes[chosen]
         return Reported(self.clients[chosen], sizes, offsets(sizes), self.tickets[chosen], rows, components)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the weights are made of, between the aggregated clients."""
+
+    clients: Int64  # [n]
+    proxy: Array  # [n] p up to scale
+    similar: Any  # [n, n] s, or None
+    complementary: Any  # [n, n] c, or None

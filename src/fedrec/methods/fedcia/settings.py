@@ -28,6 +28,11 @@ class FedCiaSettings(TrainingSettings):
     layers: int = Field(3, ge=1, description="layers of lightgcn")
     k: int = Field(32, ge=1, description="singular vectors of gfcf's low-pass filter")
     alpha: float = Field(0.3, ge=0, description="weight of gfcf's low-pass filter beside the linear one")
+    global_filter: Literal["mean", "normalised"] = Field(
+        "mean",
+        description="gfcf's global filter: the mean of the clients' (section 5.3.1), or the server normalises that mean "
+        "by its diagonal and adds the low-pass filter of the whole",
+    )
     beta: float = Field(60.0, ge=0, description="weight of the global filter beside the client's own (section 5.3.2)")
     align: Literal["closed", "gradient", "none"] = Field(
         "closed",
