@@ -137,6 +137,21 @@ CASES: dict[str, Case] = {
     # as it was asked for when it was a mode of fedca
     "fedca approximate sin": case("fedca", {"participation": 0.5}, neighbours=6, rows=20, complementarity="sin"),
     "fedca noise": case("fedca", noise=0.01, clip=1.0),
+    "fedca share mixed": case("fedca", r=0.6, blend="inference", own_term=False),
+    "fedca average rows": case(
+        "fedca", rho=0.0, train_from="average", averaged="rows", variant_similarity="changes", standardised=True
+    ),
+    "fedca auto": case(
+        "fedca",
+        {"participation": 0.6},
+        alpha="auto",
+        beta="auto",
+        rho=0.5,
+        blend="inference",
+        train_from="average",
+        proxy="distance",
+    ),
+    "fedca average ncf": case("fedca", backbone="ncf", rho=0.0, train_from="average", proxy="mean"),
     # two views of every item
     "fedrap": case("fedrap"),
     "fedrap torch": case("fedrap", engine="torch"),

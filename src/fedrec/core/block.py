@@ -37,6 +37,8 @@ class Block:
     user_keys: U64  # [users]
     train: Ragged  # per user: items to learn from
     exclude: Ragged  # per user, sorted: items never drawn as training negatives
+    valid: Ragged | None = None
+    """Per user: items that choose between models, where the client has them. They are not learnt from."""
 
     @property
     def n_clients(self) -> int:
@@ -74,4 +76,5 @@ class Block:
             user_keys=self.user_keys[users],
             train=train,
             exclude=train if same else self.exclude.take(users),
+            valid=None if self.valid is None else self.valid.take(users),
         )

@@ -168,8 +168,9 @@ def composite_weights(
 ) -> Tensor:
     """W ``[n, n]``: row ``u`` holds the weights ``w_u`` of everybody's table for client ``u``.
 
-    ``similarity`` s and ``complementarity`` c ``[n, n]``, or some of their rows, and W has those; ``sizes`` ``[n]`` (or a row for each client,
-    ``[n, n]``) is scaled to the proxy ``p``, which sums to one. Missing (None) terms count as zero.
+    ``similarity`` s and ``complementarity`` c ``[n, n]``, or some of their rows, which W has then; ``sizes``
+    ``[n]`` (or a row for each client, ``[n, n]``) is scaled to the proxy ``p``, which sums to one. Missing (None)
+    terms count as zero.
 
     Eq. (8): minimise ``x.x - (2 p + 2 alpha s_u + beta c_u).x`` on the simplex, that is, project
     ``p + alpha s_u + beta c_u / 2``. Eq. (5) has ``(1 + alpha) x.x`` instead: the point divided by

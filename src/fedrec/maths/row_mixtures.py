@@ -70,7 +70,12 @@ def standardised(values: Tensor) -> Tensor:
 
 
 def mix_rows(
-    tables: Float32, weights: Tensor, clients: Int64, trained: NDArray[np.bool_], otherwise: Float32, device: str = "cpu"
+    tables: Float32,
+    weights: Tensor,
+    clients: Int64,
+    trained: NDArray[np.bool_],
+    otherwise: Float32,
+    device: str = "cpu",
 ) -> Float32:
     """Mixtures ``[len(weights), n_items, d]`` in which a row is the weighted mean over those who trained it.
 

@@ -25,9 +25,8 @@ import numpy as np
 from fedrec.backbones.tables import ItemTable
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64
-from fedrec.errors import BadInput
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 from fedrec.methods._shared.personal import (
@@ -39,9 +38,11 @@ from fedrec.methods._shared.personal import (
     of_clients,
     tickets,
 )
+from fedrec.methods.fedca import auto
+from fedrec.methods.fedca.card import CARD
 from fedrec.methods.fedca.data_part import data_part
 from fedrec.methods.fedca.messages import FedCaDownload, FedCaPrivate, FedCaServer, FedCaUpload, Reported, Terms
-from fedrec.methods.fedca.mixing import mixed
+from fedrec.methods.fedca.mixing import collected, mixed
 from fedrec.methods.fedca.settings import FedCaSettings, check
 
 
@@ -53,28 +54,7 @@ class FedCa(PersonalMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload
     Private, Upload, Download = FedCaPrivate, FedCaUpload, FedCaDownload
     also_sent = ("tables", "networks")
     enough: ClassVar[dict[str, Any]] = {"alpha": 0.1, "beta": 0.1, "rho": 0.0, "r": 1.0}
-    card = Card(
-        title="FedCA: personal mixtures of item tables by model similarity and data complementarity",
-        paper="Zhang et al., ACM TOIS 44(2), 2026",
-        private="user vectors, interactions, the client's own last table",
-        upload="the whole item table (and network), k left singular vectors of the interacted items' embeddings, "
-        "the number of training interactions",
-        sum_suffices=False,
-        departures=(
-            "Eq. (8) is solved exactly by projection onto the simplex instead of by a QP solver; Eq. (8) drops the "
-            "factor 1 + alpha of Eq. (5), which normalise=eq5 keeps",
-            "signs of singular vectors, which the paper leaves open, are such that a column sums to at least zero",
-            "the blend (rho) is applied before local training, not only at inference, to the network as well; the "
-            "proximal term (Table 9) pulls towards the table that training starts from",
-            "raw of Table 11 is read as: the interacted items' embeddings themselves, columns scaled to length one",
-            "public code: alpha and beta swapped and doubled (weights=code), one-component PCA similarity "
-            "(variant_similarity=code), matched principal components (variant_complementarity=code; matching "
-            "without regard to sign is our reading); aggregated share 0.1 there, 0.6 in the paper (r)",
-            "where a client holds several users, an item counts once for each of them in I_u",
-            "for very many clients there is fedca-approx (not in the paper)",
-            "|D_u| and a random ticket (8 bytes together) leave the client beside what Table 7 counts",
-        ),
-    )
+    card = CARD
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         super().__init__(settings, device)
@@ -92,6 +72,7 @@ class FedCa(PersonalMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload
             weights=np.eye(world.n_clients, dtype=np.float32),
             common=first.copy() if average else None,
             common_networks={name: values[0] for name, values in networks.items()} if average else {},
+            trials=auto.Trials.none(world.n_clients, self.settings) if self.settings.auto else None,
         )
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> FedCaPrivate:
@@ -108,6 +89,13 @@ class FedCa(PersonalMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload
         return FedCaDownload(of_clients(server.tables, clients), networks, server.common, server.common_networks)
 
     # -- the client: LocalTraining (Eq. 12 and 13, :meth:`train`), and what it sends
+
+    def local_update(
+        self, private: FedCaPrivate, download: Any, block: Block, keys: Keys
+    ) -> Update[FedCaPrivate, FedCaUpload]:
+        gains = auto.gains(self, private, download, block) if self.settings.auto else None
+        done = super().local_update(private, download, block, keys)
+        return replace(done, upload=replace(done.upload, gains=gains))
 
     def start_tables(self, private: FedCaPrivate, download: Any) -> tuple[Float32, Networks]:
         """Line 5: training starts from the mixture (or the average), blended with the client's own last table."""
@@ -145,39 +133,36 @@ class FedCa(PersonalMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload
             tables=model.tables,
             networks=model.networks,
             sizes=block.sizes.astype(np.int32),
-            tickets=None if self.settings.r == 1 else tickets(block, keys),
+            tickets=None if self.settings.r == 1 and not self.settings.auto else tickets(block, keys),
             **data_part(model.tables, trained.rows, block, keys, self.settings),
+            gains=None,
         )
 
     # -- the server: lines 7 to 9, and the mixture
 
     def aggregate(self, server: FedCaServer, replies: Iterator[Reply[FedCaUpload]], keys: Keys) -> FedCaServer:
-        tables = np.empty(server.tables.shape, np.float32)  # pages are taken as clients answer
-        networks = {name: values.copy() for name, values in server.networks.items()}
-        small: list[tuple[Int64, FedCaUpload]] = []
-        for reply in replies:
-            tables[reply.clients] = reply.upload.tables
-            for name, values in reply.upload.networks.items():
-                networks[name][reply.clients] = values
-            small.append((reply.clients, replace(reply.upload, tables=tables[:0], networks={})))
-        if not small:
-            return server
-        reported = Reported.of([clients for clients, _ in small], [upload for _, upload in small])
-        answered, chosen = reported.clients, reported.aggregated(self.settings.r)
-        absent = np.setdiff1d(np.arange(len(tables)), answered)
-        tables[absent] = server.tables[absent]  # their next download is their last one
-
         from fedrec.maths.composite import on_device
+
+        found = collected(server, replies)
+        if found is None:
+            return server
+        tables, networks, reported, absent = found
+        answered, chosen = reported.clients, reported.aggregated(self.settings.r)
 
         placed = on_device(tables, self.device)
         terms = self.terms(placed, tables, chosen, server)
-        weights = self.weights(terms, self.settings.alpha, self.settings.beta)
+        trials = server.trials
+        if trials is None:
+            weights = self.weights(terms, self.settings.alpha, self.settings.beta)
+        else:
+            trials = trials.heard(answered, reported.gains).dealt(chosen.clients, chosen.tickets)
+            weights = auto.weights(self, terms, trials.points[chosen.clients])
         kept = server.weights.copy()
         kept[answered] = 0
         kept[answered, answered] = 1  # who is not aggregated keeps its own table
         kept[np.ix_(chosen.clients, chosen.clients)] = weights.cpu().numpy()
-        moved = replace(server, tables=tables, networks=networks, weights=kept)
-        return mixed(moved, placed, server, terms, weights, self.settings, self.device)
+        moved = replace(server, tables=tables, networks=networks, weights=kept, trials=trials)
+        return mixed(moved, placed, server, terms, weights, absent, self.settings, self.device)
 
     def terms(self, placed: Any, tables: Float32, reported: Reported, server: FedCaServer) -> Terms:
         """p, s and c between the aggregated clients, as far as the settings need them."""

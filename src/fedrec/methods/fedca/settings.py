@@ -9,7 +9,6 @@ from pydantic import Field
 from fedrec.errors import BadInput
 from fedrec.methods._shared.personal import PersonalSettings
 
-
 Weight = Annotated[float, Field(ge=0)] | Literal["auto"]
 
 
@@ -38,8 +37,8 @@ class FedCaSettings(PersonalSettings):
         "table that was sent (FedAtt)",
     )  # fmt: skip
     train_from: Literal["mixture", "average"] = Field(
-        "mixture", description="what local training starts from: the client's own mixture (Algorithm 1, line 5), or the "
-        "average by p alone; mixtures then serve inference only",
+        "mixture", description="what local training starts from: the client's own mixture (Algorithm 1, line 5), or "
+        "the average by p alone; mixtures then serve inference only",
     )  # fmt: skip
     averaged: Literal["tables", "rows"] = Field(
         "tables", description="whole tables, or each row over those clients only that trained it"
@@ -59,8 +58,8 @@ class FedCaSettings(PersonalSettings):
     noise_svd: float = Field(0.0, ge=0, description="scale of Laplace noise on the SVD part (delta', Table 6)")
     variant_similarity: Literal["paper", "code", "changes"] = Field(
         "paper",
-        description="Eq. (6) on whole tables, the public code's one-component projections, or the cosine of the tables' "
-        "changes in local training",
+        description="Eq. (6) on whole tables, the public code's one-component projections, or the cosine of the "
+        "tables' changes in local training",
     )
     variant_complementarity: Literal["paper", "code"] = Field(
         "paper", description="left singular vectors (Eq. 7), or the public code's matched principal components"
@@ -70,6 +69,11 @@ class FedCaSettings(PersonalSettings):
     )
     neighbours: int = Field(0, ge=0, description="0; with more, candidates of each client, it is fedca-approx")
     rows: int = Field(256, ge=1, description="rows that a table keeps in fedca-approx")
+
+    @property
+    def auto(self) -> bool:
+        """Whether alpha and beta are found on the way."""
+        return "auto" in (self.alpha, self.beta)
 
 
 class FedCaApproxSettings(FedCaSettings):
@@ -83,6 +87,11 @@ def check(chosen: FedCaSettings) -> None:
     """Settings that do not go together are bad input."""
     if chosen.neighbours:
         raise BadInput(f"fedca has no neighbours; use fedca-approx with neighbours={chosen.neighbours}")
+    if chosen.auto:
+        if chosen.alpha != chosen.beta:
+            raise BadInput("alpha=auto and beta=auto go together: points of both are tried")
+        if chosen.train_from != "average" or chosen.backbone != "mf" or chosen.weights == "code":
+            raise BadInput("alpha=auto, beta=auto work with train_from=average, backbone=mf and weights=paper")
     compared = chosen.averaged == "rows" or chosen.variant_similarity == "changes"
     if compared and chosen.rho and chosen.blend == "training":
         raise BadInput(

@@ -1,4 +1,4 @@
-"""The mean filter as a graph of all clients' items: normalised, with the low-pass filter of the whole (not in the paper).
+"""The mean filter as the graph of all items: normalised, with a low-pass filter of the whole (not in the paper).
 
 One user's own graph has item degrees of one, so its filter holds plain co-occurrence and no low-pass worth the name,
 and so does the mean. The server can make up for both from what it receives already: with ``D = diag(F_agg)``,

@@ -30,8 +30,8 @@ class FedCiaSettings(TrainingSettings):
     alpha: float = Field(0.3, ge=0, description="weight of gfcf's low-pass filter beside the linear one")
     global_filter: Literal["mean", "normalised"] = Field(
         "mean",
-        description="gfcf's global filter: the mean of the clients' (section 5.3.1), or the server normalises that mean "
-        "by its diagonal and adds the low-pass filter of the whole",
+        description="gfcf's global filter: the mean of the clients' (section 5.3.1), or that mean normalised "
+        "by its diagonal, with a low-pass filter of the whole (the server works both out)",
     )
     beta: float = Field(60.0, ge=0, description="weight of the global filter beside the client's own (section 5.3.2)")
     align: Literal["closed", "gradient", "none"] = Field(

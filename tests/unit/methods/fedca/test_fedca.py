@@ -139,7 +139,7 @@ def test_who_is_absent_receives_the_same_again() -> None:
     method, block = fedca(), block_of([4, 5, 6])
     server, update, _ = one_round(method, block)
     upload = update.upload
-    two = FedCaUpload(upload.tables[:2], {}, there(upload.sizes)[:2], None, there(upload.subspaces)[:9], None)
+    two = FedCaUpload(upload.tables[:2], {}, there(upload.sizes)[:2], None, there(upload.subspaces)[:9], None, None)
     after = method.aggregate(server, iter([Reply(np.array([0, 1]), two)]), KEYS)
     np.testing.assert_array_equal(after.tables[2], server.tables[2])
     assert not after.weights[:2, 2].any()
