@@ -220,6 +220,11 @@ CASES: dict[str, Case] = {
     "fedspectral some": case("fedspectral", {"participation": 0.5}, shrink=0.0),
     "fedcia gfcf": case("fedcia", {"clients": 7}, form="full"),
     "fedcia gfcf truncated": case("fedcia", {"clients": 7}, form="truncated", rank=4),
+    "fedcia gfcf normalised": case("fedcia", {"participation": 0.6}, global_filter="normalised"),
+    "fedcia gfcf normalised truncated": case(
+        "fedcia", {"clients": 7}, global_filter="normalised", form="truncated", rank=4
+    ),
+    "fedcia mf mse": case("fedcia", {"clients": 7}, backbone="mf", align="gradient", align_steps=5, align_loss="mse"),
     "fedcia gfcf alone": case("fedcia", {"clients": 7}, align="none"),
     "fedcia mf": case("fedcia", backbone="mf", lr=0.05, init_scale=0.1),
     "fedcia mf organisations": case("fedcia", {"clients": 7}, backbone="mf", lr=0.05, init_scale=0.1),

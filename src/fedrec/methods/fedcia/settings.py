@@ -41,6 +41,9 @@ class FedCiaSettings(TrainingSettings):
     )
     align_steps: int = Field(100, ge=1, description="gradient steps (epoch_i)")
     align_lr: float = Field(0.1, gt=0, description="rate of the gradient steps")
+    align_loss: Literal["norm", "mse"] = Field(
+        "norm", description="what gradient steps make small: the norm |E E' - C_s| (public code), or the MSE of Eq. (6)"
+    )
     form: Literal["auto", "full", "truncated"] = Field(
         "auto",
         description=f"what is sent: the whole matrix, or its top singular vectors (section 5.4.2); auto: whole up to "
