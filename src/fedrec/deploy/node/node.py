@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -16,19 +16,24 @@ from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
+from fedrec.core.sums import SumField
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
-from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
+from fedrec.deploy.node.summing import PARTS, Collected, Summing, sum_number
 from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import outgoing
 from fedrec.runs.settings import RunSettings
+from fedrec.secure.contribution import EVALUATED, metric_fields, refuse_foreign
+from fedrec.secure.layout import Layout
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -91,6 +96,34 @@ class Node:
             )
             return answer
 
+    def step(self, word: Step) -> Stepped:
+        """A step of a secure sum of what was trained and evaluated last."""
+        if not self.store.has("share.safetensors"):
+            raise UnknownRun("this node has not met this run, or has lost its files")
+        with self.store.locked():
+            require(self.settings.secure, "a secure sum in a run without them")
+            return self.summing.step(word)
+
+    @cached_property
+    def summing(self) -> Summing:
+        return Summing(self.options, self.store, self._refuse_foreign)
+
+    def _refuse_foreign(self, layout: Layout) -> None:
+        """A plan of sums that are not this method's, or with too little room for what this node's clients may have."""
+        block, settings = self.share.block, self.method.settings
+        users = int(np.diff(block.user_start).max(initial=1))
+        fields = {**self.sum_fields, **metric_fields(find_protocol(self.settings.protocol).metrics.names, users)}
+        refuse_foreign(layout, fields, settings, users, 1 if self.settings.secure_by == "clients" else block.n_clients)
+
+    @cached_property
+    def sum_fields(self) -> Mapping[str, SumField]:
+        """The method's sums; their shapes are those of its first state."""
+        world, users = self.share.world, int(np.diff(self.share.block.user_start).max(initial=1))
+        fields: Mapping[str, SumField] = self.method.sum_fields(
+            self.method.start_server(world, Keys(self.settings.seed, 0)), users
+        )
+        return fields
+
     def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""
         if not self.store.has("share.safetensors"):
@@ -138,9 +171,12 @@ class Node:
         if ask.evaluate:
             tally.add_all(private, download, block, size)
             self._keep_evaluated(ask.evaluate, f"state-{ask.base}.safetensors", ask.download, tally)
+        collected = None
+        if self.settings.secure:
+            collected = Collected(self.options.name, block.n_clients, self.settings.secure_by == "clients")
         answer = tally.answer()
         if not ask.train:
-            return answer
+            return answer if collected is None else self._keep_parts(ask, collected, tally)
         if ask.local:
             idle = np.setdiff1d(np.arange(block.n_clients), ask.positions)
             tally.add_all(private, download, block, size, idle)
@@ -162,9 +198,14 @@ class Node:
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
             refuse_not_finite(self.method.name, update.upload)
             scatter(private, block, positions, update.private)
-            uploads.append(wire.encode(chain.apply(update.upload, part, keys), form))
-            counts.append(len(positions))
-            loss += float(np.nansum(update.loss))
+            sent = chain.apply(update.upload, part, keys)
+            if collected is None:
+                uploads.append(wire.encode(sent, form))
+                counts.append(len(positions))
+                loss += float(np.nansum(update.loss))
+            else:
+                whole = chain.restore(wire.rounded(sent, form))
+                collected.add(positions, self.method.summands(whole, received), update.loss)
             if ask.local:
                 local = self.method.model(received) if update.local is None else update.local
                 tally.add(positions, self.method.score(update.private, local, part))
@@ -172,7 +213,19 @@ class Node:
         if ask.local:
             self._keep_evaluated(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
             answer = tally.answer()
+        if collected is not None:
+            return self._keep_parts(ask, collected, tally)
         return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
+
+    def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:
+        """What waits to be summed stays here; the answer says no more than that it waits."""
+        if ask.evaluate or ask.local:
+            for part in EVALUATED:
+                collected.add_metrics(
+                    part, self.share.block.user_start, tally.values[part], sorted(tally.metrics.names)
+                )
+        self.store.write(PARTS, collected.parts, number=str(sum_number(ask.evaluate, ask.train)))
+        return Answer()
 
     def _refuse_impossible(self, ask: Ask) -> None:
         """A message that no server of this run would send; it is the server's word against the node's own files."""
@@ -214,8 +267,6 @@ class Tally:
     """Metric values of the node's users; only their sums leave."""
 
     def __init__(self, share: Share, node: Node) -> None:
-        from fedrec.evaluation.protocols import find as find_protocol
-
         self.share, self.node = share, node
         self.metrics = find_protocol(node.settings.protocol).metrics
         self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}
