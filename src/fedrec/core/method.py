@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Download, Float32, Model, Private, Upload, held
+from fedrec.core.sums import Folding, SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 
 S = TypeVar("S")
@@ -118,9 +119,32 @@ class Method(ABC, Generic[S, P, U, D]):
     def local_update(self, private: P, download: D, block: Block, keys: Keys) -> Update[P, U]:
         """One round of local work of the block. ``private`` may be written in place."""
 
-    @abstractmethod
+    def sum_fields(self, server: S, users: int) -> Mapping[str, SumField]:
+        """The sums that :meth:`finish` needs; ``users`` is the most that one client has."""
+        raise NotImplementedError(f"{self.name} has no sums; it needs an aggregate() of its own")
+
+    def summands(self, upload: U, download: D) -> Summands:
+        """What each client adds to the sums, weights included: computed on the client."""
+        raise NotImplementedError(f"{self.name} has no summands")
+
+    def finish(self, server: S, sums: Sums, keys: Keys) -> S:
+        """The server's next state, from the sums alone."""
+        raise NotImplementedError(f"{self.name} does not say what it does with sums")
+
     def aggregate(self, server: S, replies: Iterator[Reply[U]], keys: Keys) -> S:
-        """Fold the uploads into the server's state, as they come."""
+        """Fold the uploads into the server's state, as they come; by default through the sums."""
+        folding = Folding(self.sum_fields(server, 1))
+        for reply in replies:
+            folding.add(reply.clients, self.summands(reply.upload, self.download(server, reply.clients)))
+        return self.finish(server, folding.sums(), keys)
+
+    def not_summed(self) -> str | None:
+        """Why no sum suffices with these settings, as the end of a sentence; None where one does."""
+        if not self.card.sum_suffices:
+            return "its server needs each client's upload, not only their sum"
+        if type(self).summands is Method.summands:
+            return "it has no summands() and finish(), only an aggregate() that sees each upload"
+        return None
 
     def model(self, download: D) -> Any:
         """What a client makes of its download, to score with; a :class:`~fedrec.core.messages.Model`.

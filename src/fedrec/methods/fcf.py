@@ -7,22 +7,18 @@ recommendation", 2019; here with the local training of FedCA section 6.1, where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Card
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     ItemDownload,
     ItemServer,
     ItemUpload,
     UserVectors,
-    fold_mean,
 )
+from fedrec.methods._shared.mean import MeanOfChanges
 
 
-class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class Fcf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Every client counts the same: Q = (1/n) sum_u Q_u."""
 
     name = "fcf"
@@ -38,6 +34,3 @@ class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
             "and gradient upload of the original",
         ),
     )
-
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))

@@ -8,7 +8,6 @@ so secure aggregation can take that place.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -17,7 +16,8 @@ from pydantic import Field
 
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Card, Keys, Update
+from fedrec.core.sums import Sums
 from fedrec.learn.adam import descended
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
@@ -26,11 +26,10 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     LocalModel,
-    Mean,
     UserVectors,
-    fold_mean,
     stacked,
 )
+from fedrec.methods._shared.mean import MeanOfChanges
 
 WHOLE = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
 
@@ -54,7 +53,7 @@ class GradientServer(ItemServer):
     step: int = 0
 
 
-class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Gradients of the item table are summed on the server; user vectors stay."""
 
     name = "fedmf"
@@ -91,13 +90,11 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
         local = LocalModel(download.items, None, stacked({}, {}))
         return Update(kept, ItemUpload(descent.rows, {}), improved.loss, local)
 
-    def aggregate(self, server: Any, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
+    def finish(self, server: Any, sums: Sums, keys: Keys) -> ItemServer:
         if self.settings.exchange == "parameters" or server.networks:
-            return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
-        total = Mean.like(server)
-        for reply in replies:
-            total.add(reply.upload, np.ones(len(reply.clients)))
-        return self.descend(server, total.items.astype(np.float32)) if total.weight else server
+            moved: ItemServer = super().finish(server, sums, keys)
+            return moved
+        return self.descend(server, sums["items"].astype(np.float32)) if sums.count else server
 
     def descend(self, server: GradientServer, downhill: Array) -> GradientServer:
         """One step along the summed negative gradient ``[n_items, d]``."""
