@@ -13,7 +13,7 @@ those of its clients, and the server sees no more than the totals. Both go throu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,16 @@ class SumField:
     """The largest magnitude of one client's number, weight included, where more is known than clip and weight say."""
     protected: bool = True
     """Whether its numbers come from fields that clip and noise reach."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How large what one user adds to the sums can be, where the method itself sees to it."""
+
+    norm: float
+    """L2, over all protected fields together, weights included."""
+    nonnegative: bool = False
+    """Whether no number of it is below zero."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,8 @@ class Sums:
     totals: Mapping[str, Float64]
     clients: Int64
     """The server's numbers of the clients in the sums; who takes part is no secret."""
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """Deviation of the noise in each number of a total, where participants added any."""
 
     def __getitem__(self, name: str) -> Float64:
         return self.totals[name]

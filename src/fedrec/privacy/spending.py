@@ -3,7 +3,8 @@
 A Gaussian release whose inputs lie at most D deviations apart is D^2 / 2 zero-concentrated differentially private
 (Bun and Steinke 2016). rho adds up over releases, rounds and runs. As long as all of them are Gaussian, their
 composition is one Gaussian release of the summed rho, whose epsilon is known exactly; what sums of discrete Gaussians
-lack to it is ``eta`` (:mod:`fedrec.secure.accounting`). Laplace releases cost ``pure`` epsilon, hence pure^2 / 2 of rho.
+lack to it is ``eta`` (:mod:`fedrec.secure.accounting`). A Laplace release of
+``pure`` epsilon costs pure^2 / 2 of rho.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf, isinf
 
-from fedrec.secure.accounting import Adjacency, epsilon, near_gaussian, slack, zcdp
+from fedrec.secure.accounting import Adjacency, Norm, epsilon, near_gaussian, slack, zcdp
 from fedrec.secure.layout import Layout
 
 
@@ -27,9 +28,7 @@ class Spent:
     releases: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.rho + other.rho, self.eta + other.eta, self.pure + other.pure, self.releases + other.releases
-        )
+        return Spent(self.rho + other.rho, self.eta + other.eta, self.pure + other.pure, self.releases + other.releases)
 
     def times(self, releases: int) -> Spent:
         """The same release so many times."""
@@ -66,9 +65,9 @@ def laplace_release(sensitivity: float, scale: float) -> Spent:
 
 
 def secure_release(
-    layout: Layout, norm: float, summands: int, *, adjacency: Adjacency = "replace", nonnegative: bool = False
+    layout: Layout, norm: Norm, summands: int, *, adjacency: Adjacency = "replace", nonnegative: bool = False
 ) -> Spent:
-    """One secure sum in which the noise of ``summands`` participants is certain; one user's part has at most ``norm``."""
+    """One secure sum with the noise of at least ``summands`` participants; ``norm`` bounds what one user adds."""
     noised = sum(field.noise > 0 for field in layout.fields)
     rho = zcdp(layout, norm, summands, adjacency=adjacency, nonnegative=nonnegative)
     return Spent(rho, slack(layout, summands), inf, noised)

@@ -38,6 +38,9 @@ from fedrec.secure.noise import deviations
 Adjacency = Literal["replace", "add-or-remove"]
 """Replace: one user's data become any other's, the number of users is known. Add-or-remove: they become nothing."""
 
+Norm = float | Mapping[tuple[str, ...], float]
+"""The largest L2 norm of one contribution: of all noised fields together, or of groups of them that have one noise."""
+
 FAR = 70.0
 """u: what has a probability of exp(-70) < 10^-30 does not happen; twice that is part of delta."""
 
@@ -65,7 +68,7 @@ def spread(adjacency: Adjacency, nonnegative: bool = False) -> float:
 
 def distance(
     layout: Layout,
-    clip: float | Mapping[str, float],
+    clip: Norm,
     *,
     stochastic: bool = False,
     adjacency: Adjacency = "replace",
@@ -73,7 +76,7 @@ def distance(
 ) -> float:
     """D: how far apart two contributions can lie, in deviations of the sum's noise.
 
-    ``clip`` is the L2 norm of all noised fields together, or one per field. Rounding may move each number by half a
+    Rounding may move each number by half a
     step (a whole one where stochastic), which adds to the norm. Fields without noise are not covered: see
     :func:`uncovered`.
     """
@@ -81,7 +84,10 @@ def distance(
     if not noised:
         raise BadInput("no field of the secure sum has noise; there is no guarantee")
     if isinstance(clip, Mapping):
-        norm = math.sqrt(sum((clip[field.name] / field.noise) ** 2 for field in noised))
+        deviation = {field.name: field.noise for field in noised}
+        if set(deviation) != {name for group in clip for name in group}:
+            raise BadInput(f"norms of {sorted(clip)} are not those of the noised fields {sorted(deviation)}")
+        norm = math.sqrt(sum((size / min(deviation[name] for name in group)) ** 2 for group, size in clip.items()))
     else:
         norm = clip / min(field.noise for field in noised)
     rounding = math.sqrt(sum(_rounding(layout, field, stochastic) ** 2 for field in noised))
@@ -101,7 +107,7 @@ def uncovered(layout: Layout) -> tuple[str, ...]:
 
 def zcdp(
     layout: Layout,
-    clip: float | Mapping[str, float],
+    clip: Norm,
     summands: int,
     *,
     stochastic: bool = False,
@@ -129,7 +135,7 @@ def slack(layout: Layout, summands: int, releases: int = 1) -> float:
 
 def gaussian_epsilon(
     layout: Layout,
-    clip: float | Mapping[str, float],
+    clip: Norm,
     summands: int,
     delta: float,
     releases: int = 1,

@@ -57,18 +57,20 @@ def layout_of(
     clients: int,
     summands: int,
     noise: Mapping[str, float] | None = None,
+    bits: Bits | None = None,
 ) -> Layout:
     """The layout of a secure sum of a method's fields and the loss.
 
     ``users`` is the most that one client has, ``clients`` the most that one participant adds up, ``summands`` the most
-    participants in a cohort; ``noise`` gives the deviation of the noise in the whole sum of a field.
+    participants in a cohort; ``noise`` gives the deviation of the noise in the whole sum of a field. ``bits``: of the
+    words, where they are chosen already.
     """
     bounds = {name: clients * bound_of(one, settings, users) for name, one in fields.items()}
     shapes = {name: one.shape for name, one in fields.items()}
     bounds[LOSS], shapes[LOSS] = clients * MOST_LOSS, ()
     deviations = noise or {}
     made = tuple(Field(name, shapes[name], bounds[name], deviations.get(name, 0.0)) for name in shapes)
-    return Layout(made, summands, _bits(made, fields, settings, summands, clients))
+    return Layout(made, summands, bits or _bits(made, fields, settings, summands, clients))
 
 
 def bound_of(one: SumField, settings: PrivacySettings, users: int) -> float:
