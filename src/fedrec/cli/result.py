@@ -36,10 +36,23 @@ def print_result(result: Any) -> None:
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
     typer.echo(f"privacy: {found['privacy']}")
+    if found.get("secure"):
+        typer.echo(f"secure sums: {secure_line(found['secure'])}")
     for flaw in result.prepared.task.protocol.flaws:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")
+
+
+def secure_line(found: dict[str, Any]) -> str:
+    """What secure sums cost, in one line."""
+    up = sum(found["bytes"]["upload"].values())
+    return (
+        f"{found['cohorts']:g} cohorts a round, at least {found['smallest_cohort']} contributions in each sum, "
+        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client, {up / max(1.0, found['plain_upload']):.2f} "
+        f"times plain; {found['seconds']['clients']:.2f} s of all clients and {found['seconds']['server']:.2f} s of "
+        "the server a round"
+    )
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -32,6 +32,8 @@ class Cost:
     aggregate_seconds: float = 0.0
     missing: tuple[str, ...] = ()
     """Who was asked and did not answer, or was left out, and why."""
+    secure: dict[str, Any] | None = None
+    """What secure sums cost, where they were used: cohorts, bytes of each step, seconds."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Record:
     seconds: dict[str, float]
     bytes: dict[str, float]
     missing: tuple[str, ...] = ()
+    secure: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -159,6 +162,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         },
         bytes={"upload": cost.upload, "download": cost.download},
         missing=cost.missing,
+        secure=cost.secure,
     )
 
 

@@ -74,6 +74,10 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         from fedrec.deploy.loopback import Loopback
 
         return Loopback(method, people, task, settings.seed, settings)
+    if settings.secure:
+        from fedrec.simulate.secured import SecureOptions, SecureSimulator
+
+        return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
     from fedrec.simulate.runtime import Simulator
 
     return Simulator(method, people, task, settings.seed, **options)

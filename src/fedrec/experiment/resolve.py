@@ -9,6 +9,7 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.methods.registry import federated
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.plan import participation_of
 from fedrec.runs.recipes import recipe
@@ -27,6 +28,18 @@ def resolve(method: str, given: Mapping[str, Any]) -> RunSettings:
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = given.get("rounds", kind.rounds)
+    if base.get("secure"):
+        refuse_unsummed(kind, own)
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
     participation_of(settings)  # impossible shares are found before any work
     return settings
+
+
+def refuse_unsummed(kind: Any, own: Mapping[str, Any]) -> None:
+    """Secure sums are for methods whose server needs sums only."""
+    if issubclass(kind, Reference):
+        raise BadInput(f"{kind.name} is centralised: there are no uploads to hide; leave --secure out")
+    why = kind(build(kind.Settings, dict(own), kind.name)).not_summed()
+    if why is not None:
+        able = [name for name in federated() if find_method(name).card.sum_suffices]
+        raise BadInput(f"{kind.name} cannot run with --secure: {why}; these can: {', '.join(able)}")

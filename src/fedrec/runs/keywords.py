@@ -22,6 +22,13 @@ class SharedOptions(TypedDict, total=False):
     device: Literal["cpu", "cuda"]
     runtime: Literal["simulate", "flower"]
     nodes: int
+    secure: bool
+    secure_by: Literal["clients", "nodes"]
+    secure_least: int
+    secure_dropout: float
+    secure_colluding: float
+    secure_cohort: int
+    secure_work: Literal["masks", "protocol", "sums"]
     min_interactions: int | None
     columns: str | None
     min_rating: float | None

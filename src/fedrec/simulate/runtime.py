@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core import wire
@@ -29,7 +30,7 @@ MIB = 1 << 20
 
 
 @dataclass
-class _Round:
+class Tally:
     """What a round adds up while its blocks stream by."""
 
     loss: float = 0.0
@@ -37,6 +38,15 @@ class _Round:
     upload: int = 0
     download: int = 0
     train_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a block's clients send, what they were sent, and their losses."""
+
+    reply: Reply[Any]
+    download: Any
+    loss: NDArray[np.float64]  # [clients]
 
 
 class Simulator:
@@ -73,18 +83,25 @@ class Simulator:
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """One round: stream blocks through local work, fold their uploads into the server's state."""
-        self.evaluating.begin()
-        done = _Round()
-        if evaluate:  # those without local work this round are evaluated as they stand
-            idle = np.setdiff1d(np.arange(self.people.block.n_clients), answering)
-            self._evaluate_idle(idle)
+        done = self._begin(answering, evaluate)
         keys = Keys(self.seed, number)
         replies = self._replies(answering, keys, evaluate, done)
         before = time.perf_counter()
         self.server = self.method.aggregate(self.server, replies, keys)
         for _ in replies:  # a method that ignores uploads must not skip the clients' work
             pass
-        together = time.perf_counter() - before
+        return self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
+
+    def _begin(self, answering: Int64, evaluate: bool) -> Tally:
+        self.evaluating.begin()
+        if evaluate:  # those without local work this round are evaluated as they stand
+            self._evaluate_idle(np.setdiff1d(np.arange(self.people.block.n_clients), answering))
+        return Tally()
+
+    def _end(
+        self, chosen: Int64, answering: Int64, evaluate: bool, done: Tally, seconds: float
+    ) -> tuple[Cost, Evaluated | None]:
+        """What the round cost; ``seconds`` are those of its work and its aggregation together."""
         dropped = len(chosen) - len(answering)
         if dropped:
             done.download += self._download_bytes(np.setdiff1d(chosen, answering))
@@ -94,7 +111,7 @@ class Simulator:
             upload=done.upload / max(1, len(answering)),
             download=done.download / max(1, len(chosen)),
             train_seconds=done.train_seconds,
-            aggregate_seconds=max(0.0, together - done.train_seconds - self.evaluating.seconds),
+            aggregate_seconds=max(0.0, seconds - done.train_seconds - self.evaluating.seconds),
             missing=(f"{dropped} of {len(chosen)} clients dropped out",) if dropped else (),
         )
         return cost, self.evaluating.result() if evaluate else None
@@ -127,7 +144,13 @@ class Simulator:
         # deep copies: local work may write private arrays in place
         self.server, self.private = copy.deepcopy(state["server"]), copy.deepcopy(state["private"])
 
-    def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: _Round) -> Iterator[Reply[Any]]:
+    def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
+        for work in self.work(answering, keys, evaluate, done):
+            done.loss += float(np.nansum(work.loss))
+            yield work.reply
+
+    def work(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Work]:
+        """The local work of some clients, block after block."""
         for positions in _chunks(answering, self.block_clients):
             began = time.perf_counter()
             private, download, block = self.at_home(positions)
@@ -139,14 +162,13 @@ class Simulator:
             sent = self.chain.apply(update.upload, block, keys)
             done.upload += wire.payload(sent, self.form)
             done.download += download_bytes(download, self.form, len(positions))
-            done.loss += float(np.nansum(update.loss))
             done.weight += len(positions)
             received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
             if evaluate:
                 local = self.method.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
-            yield Reply(block.clients, received)
+            yield Work(Reply(block.clients, received), download, update.loss)
 
     def _evaluate_idle(self, positions: Int64) -> None:
         for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):
