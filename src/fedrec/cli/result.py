@@ -14,6 +14,8 @@ def print_result(result: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from fedrec.privacy.card import card_lines
+
     found = result.json
     table = Table(
         title=f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}", title_style="bold"
@@ -36,6 +38,8 @@ def print_result(result: Any) -> None:
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
     typer.echo(f"privacy: {found['privacy']}")
+    for line in card_lines(found["privacy_card"]) if "privacy_card" in found else ():
+        typer.echo(line)
     if found.get("secure"):
         typer.echo(f"secure sums: {secure_line(found['secure'])}")
     for flaw in result.prepared.task.protocol.flaws:

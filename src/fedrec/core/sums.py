@@ -63,6 +63,12 @@ class Summand:
         else:
             total += weighted_sum(self.values, self.weights)
 
+    def between(self, first: int, last: int) -> Summand:
+        """Of the clients ``first .. last`` alone."""
+        values = self.values
+        own = values.take(np.arange(first, last)) if isinstance(values, Rows) else values[first:last]
+        return Summand(own, None if self.weights is None else self.weights[first:last])
+
     def of(self, client: int) -> Float64:
         """One client's part, as a dense array."""
         weight = 1.0 if self.weights is None else float(self.weights[client])

@@ -17,7 +17,8 @@ from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import Task
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.plan import plan_of
+from fedrec.privacy.summed import Budget
+from fedrec.runs.plan import participation_of, plan_of
 from fedrec.runs.settings import RunSettings
 
 
@@ -75,7 +76,13 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
 
         return Loopback(method, people, task, settings.seed, settings)
     if settings.secure:
+        from fedrec.simulate.private import PrivateSimulator
         from fedrec.simulate.secured import SecureOptions, SecureSimulator
+
+        if settings.epsilon is not None:
+            budget, chosen = Budget(settings.epsilon, settings.delta), participation_of(settings)
+            secure, rounds = SecureOptions.of(settings), settings.rounds
+            return PrivateSimulator(method, people, task, settings.seed, secure, budget, rounds, chosen, **options)
 
         return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
     from fedrec.simulate.runtime import Simulator

@@ -45,8 +45,9 @@ class PrivacyCard:
     def line(self) -> str:
         """The guarantee in one line."""
         if self.epsilon is None:
-            return f"no guarantee: {self.mechanism}"
-        return f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {self.unit} level; {self.trust}"
+            return self.mechanism
+        pure = f"at delta {self.delta:g}" if self.delta else "(pure)"
+        return f"epsilon {self.epsilon:.4g} {pure}, user level, {self.composition.split(' of ')[0]}; {self.trust}"
 
     def lines(self) -> list[str]:
         """For a terminal."""
@@ -117,7 +118,7 @@ def of_uploads(
     )
 
 
-def of_sums(found: SumNoise, *, smallest: int, unit: str, colluding: float, outside: tuple[str, ...]) -> PrivacyCard:
+def of_sums(found: SumNoise, *, smallest: int, who: str, unit: str, colluding: float) -> PrivacyCard:
     """A run whose server sees secure sums of at least ``smallest`` participants, each with its share of the noise."""
     spent, delta = found.spent, found.budget.delta
     largest = sqrt(sum(one**2 for one in found.norms.values())) * spread("replace", found.nonnegative)
@@ -134,9 +135,9 @@ def of_sums(found: SumNoise, *, smallest: int, unit: str, colluding: float, outs
         noise=dict(found.noise),
         accountant=f"dp-accounting {_version()}: exact Gaussian and what sums of discrete ones lack to it, or zCDP",
         composition=_composition(found.releases),
-        trust=f"the server sees sums of at least {smallest} participants (secure sums); at least {found.summands} of "
-        f"them draw their noise honestly, up to {colluding:.0%} may collude with the server",
-        not_covered=outside,
+        trust=f"the server sees sums of at least {smallest} {who} (secure sums); noise is whole if {found.summands} of "
+        f"them draw theirs honestly, and up to {colluding:.0%} may collude with the server",
+        not_covered=OUTSIDE,
     )
 
 

@@ -29,6 +29,8 @@ class SharedOptions(TypedDict, total=False):
     secure_colluding: float
     secure_cohort: int
     secure_work: Literal["masks", "protocol", "sums"]
+    epsilon: float | None
+    delta: float
     min_interactions: int | None
     columns: str | None
     min_rating: float | None

@@ -72,6 +72,10 @@ class RunSettings(Settings):
     secure_work: Literal["masks", "protocol", "sums"] = Field(
         "masks", description="what a simulation carries out: masks, the whole protocol, or the sums alone"
     )
+    epsilon: Annotated[float | None, Spelling(shown="no guarantee")] = Field(
+        None, gt=0, description="privacy budget of the whole run, for each user; chooses clip and noise"
+    )
+    delta: float = Field(1e-6, gt=0, lt=1, description="delta of --epsilon")
     min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
         None, ge=1, description="drop users with fewer"
     )
