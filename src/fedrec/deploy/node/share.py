@@ -19,6 +19,7 @@ from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.evaluating import Held
+from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class NodeOptions:
     """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
     key: Path | None = None
     """The private key that proves the node's name; None on one machine, where nobody asks for it."""
+    policy: OwnerPolicy = OwnerPolicy()
+    """What the node's owner allows, whatever a server asks."""
 
 
 @dataclass(frozen=True)
