@@ -13,6 +13,7 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.data.load import load
 from fedrec.data.partition import partition
+from fedrec.data.replicate import replicate
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import Task
@@ -52,6 +53,7 @@ def prepare(settings: RunSettings) -> Prepared:
         columns=settings.columns,
         min_rating=settings.min_rating,
     )
+    data = replicate(data, settings.copies)
     if settings.clients is not None:
         data = partition(data, settings.clients)
     task = protocol.prepare(data, settings.seed, settings.train_share)

@@ -36,6 +36,7 @@ class SharedOptions(TypedDict, total=False):
     min_rating: float | None
     train_share: float
     clients: int | None
+    copies: int
     evaluate_every: int
     patience: int | None
     settle: float

@@ -91,6 +91,7 @@ class RunSettings(Settings):
     clients: Annotated[int | None, Spelling(shown="one client a user")] = Field(
         None, ge=1, description="spread users over this many clients"
     )
+    copies: int = Field(1, ge=1, le=1000, description="every user so many times: a larger population of the same kind")
     evaluate_every: int = Field(1, ge=1, description="evaluate every so many rounds")
     patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(
         None, ge=1, description="stop after so many evaluated rounds without a better value"

@@ -149,6 +149,8 @@ def refuse_global(settings: RunSettings) -> None:
         )
     if settings.evaluate_users is not None:
         raise BadInput("a sample of all users cannot be drawn where users stay on their nodes; leave it out")
+    if settings.copies != 1:
+        raise BadInput("users of nodes are there once; leave --copies out")
     if settings.clients is not None:
         raise BadInput("nodes say themselves who their clients are (a client column); leave --clients out")
 
