@@ -50,12 +50,12 @@ def print_result(result: Any) -> None:
 
 def secure_line(found: dict[str, Any]) -> str:
     """What secure sums cost, in one line."""
-    up = sum(found["bytes"]["upload"].values())
+    up, plain = sum(found["bytes"]["upload"].values()), found["plain_upload"]
+    times = f", {up / plain:.2f} times plain" if plain else ""
     return (
         f"{found['cohorts']:g} cohorts a round, at least {found['smallest_cohort']} contributions in each sum, "
-        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client, {up / max(1.0, found['plain_upload']):.2f} "
-        f"times plain; {found['seconds']['clients']:.2f} s of all clients and {found['seconds']['server']:.2f} s of "
-        "the server a round"
+        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client{times}; "
+        f"{found['seconds']['clients']:.2f} s of all clients, {found['seconds']['server']:.2f} s of the server a round"
     )
 
 

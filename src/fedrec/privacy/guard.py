@@ -25,7 +25,7 @@ class NoiseGuard(Guard):
     def bounded(self, parts: Parts) -> Parts:
         return without_loss(parts)
 
-    def noise(self, plan: Plan) -> Integers:
+    def noise(self, plan: Plan) -> Integers | None:
         return noise_of_plan(plan, self.colluding, self.stream())
 
 

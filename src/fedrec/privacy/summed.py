@@ -12,9 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isinf, prod, sqrt
 
+import numpy as np
+
+from fedrec.core.participation import Participation
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import Contribution, SumField
 from fedrec.errors import BadInput
+from fedrec.keyed import U64
 from fedrec.privacy.spending import NOTHING, Spent, secure_release
 from fedrec.secure.accounting import spread
 from fedrec.secure.layout import Layout
@@ -139,7 +143,11 @@ def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -
     raise BadInput(f"no noise keeps {start.releases} sums within epsilon {budget.epsilon:g} at delta {budget.delta:g}")
 
 
-def at_cohort(found: SumNoise, layout: Layout, summands: int) -> SumNoise:
-    """The same noise where another number of participants is certain to be in each sum."""
-    release = secure_release(layout, found.norms, summands, nonnegative=found.nonnegative)
-    return replace(found, summands=summands, release=release)
+def most_rounds(participation: Participation, seed: int, rounds: int, keys: U64) -> int:
+    """The most rounds that one client takes part in: the choice is keyed, so it is known beforehand."""
+    if participation.share == 1:
+        return rounds
+    counts = np.zeros(len(keys), np.int64)
+    for number in range(1, rounds + 1):
+        counts[participation.choose(seed, number, keys)] += 1
+    return max(1, int(counts.max()))

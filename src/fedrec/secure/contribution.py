@@ -23,7 +23,7 @@ its bound stops the run with a line; nothing is cut off or wraps around silently
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ MOST_LOSS = 2.0**10
 """Of one client; larger ones count as this."""
 LOSS = "loss"
 """The sum of the clients' losses, beside the method's own."""
+EVALUATED = ("valid", "test")
+"""Metric sums, where a model is evaluated in the same exchange."""
 FINE = 2.0**-16
 """32 bits are enough where a step is at most this part of the clip bound."""
 SLACK = 1.001
@@ -56,21 +58,24 @@ def layout_of(
     users: int,
     clients: int,
     summands: int,
+    everyone: int = 0,
     noise: Mapping[str, float] | None = None,
     bits: Bits | None = None,
 ) -> Layout:
     """The layout of a secure sum of a method's fields and the loss.
 
     ``users`` is the most that one client has, ``clients`` the most that one participant adds up, ``summands`` the most
-    participants in a cohort; ``noise`` gives the deviation of the noise in the whole sum of a field. ``bits``: of the
-    words, where they are chosen already.
+    participants in a cohort, ``everyone`` those of all cohorts; ``noise`` gives the deviation of the noise in the
+    whole sum of a field. ``bits``: of the words, where they are chosen already.
     """
     bounds = {name: clients * bound_of(one, settings, users) for name, one in fields.items()}
     shapes = {name: one.shape for name, one in fields.items()}
     bounds[LOSS], shapes[LOSS] = clients * MOST_LOSS, ()
     deviations = noise or {}
     made = tuple(Field(name, shapes[name], bounds[name], deviations.get(name, 0.0)) for name in shapes)
-    return Layout(made, summands, bits or _bits(made, fields, settings, summands, clients))
+    bits = bits or _bits(made, fields, settings, summands, clients)
+    # sums of cohorts are added in 64 bits: where the ring has as many, there must be room for all of them
+    return Layout(made, max(summands, everyone) if bits == 64 else summands, bits)
 
 
 def bound_of(one: SumField, settings: PrivacySettings, users: int) -> float:
@@ -98,6 +103,12 @@ def _bits(
             if not fine:
                 return 64
     return 32
+
+
+def metric_fields(metrics: Iterable[str], users: int) -> dict[str, SumField]:
+    """Metric sums as fields: of each part the number of users evaluated, then a sum for every metric by name."""
+    size = 1 + len(set(metrics))
+    return {part: SumField((size,), bound=float(users), protected=False) for part in EVALUATED}
 
 
 class Guard:

@@ -13,7 +13,7 @@ from fedrec.core.population import Population
 from fedrec.evaluation.task import Task
 from fedrec.keyed import U64
 from fedrec.privacy.guard import SimulatedGuard, noise_in_total
-from fedrec.privacy.summed import Budget, SumNoise, sum_noise
+from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
 from fedrec.secure.cohorts import assign
 from fedrec.secure.course import Course
 from fedrec.secure.layout import Layout
@@ -75,13 +75,3 @@ class PrivateSimulator(SecureSimulator):
     def _sums(self, courses: list[Course], *rest: Any) -> Any:
         self.drawn.survivors = {course.plan.digest: len(course.survivors) for course in courses}
         return super()._sums(courses, *rest)
-
-
-def most_rounds(participation: Participation, seed: int, rounds: int, keys: U64) -> int:
-    """The most rounds that one client takes part in: the choice is keyed, so it is known beforehand."""
-    if participation.share == 1:
-        return rounds
-    counts = np.zeros(len(keys), np.int64)
-    for number in range(1, rounds + 1):
-        counts[participation.choose(seed, number, keys)] += 1
-    return max(1, int(counts.max()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +27,8 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
 from fedrec.secure.contribution import LOSS, Guard, layout_of, loss_of, vector_of
-from fedrec.secure.course import STEPS, Course
+from fedrec.secure.costs import Costs
+from fedrec.secure.course import Course
 from fedrec.secure.failures import TooFew
 from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
@@ -35,7 +36,7 @@ from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
 from fedrec.secure.ring import Bits
 from fedrec.secure.rules import neighbourhood
-from fedrec.secure.simulate import Cohort, Level, Simulated
+from fedrec.secure.simulate import Cohort, Level
 from fedrec.simulate.runtime import Simulator
 
 RUN = "simulation"
@@ -68,40 +69,6 @@ class SecureOptions:
             settings.secure_work,
             settings.dropout,
         )
-
-
-@dataclass
-class Costs:
-    """What the cohorts of a round cost together."""
-
-    cohorts: int = 0
-    repeated: int = 0
-    smallest: int = 0
-    steps: Any = field(default_factory=lambda: np.zeros((2, len(STEPS))))
-    seconds: dict[str, float] = field(default_factory=lambda: {"clients": 0.0, "server": 0.0})
-
-    def add(self, done: Simulated) -> None:
-        size = len(done.sum.survivors)
-        self.smallest = min(self.smallest, size) if self.cohorts else size
-        self.cohorts += 1
-        self.steps += done.traffic.upload.sum(0), done.traffic.download.sum(0)
-        for who, seconds in done.seconds.items():
-            self.seconds[who] += seconds
-
-    def as_dict(self, clients: int, layout: Layout, plain: float) -> dict[str, Any]:
-        """For the record: bytes are means per client in the sum."""
-        each = self.steps / max(1, clients)
-        return {
-            "cohorts": self.cohorts,
-            "smallest_cohort": self.smallest,
-            "repeated": self.repeated,
-            "bits": layout.bits,
-            "bytes": {
-                way: dict(zip(STEPS, each[i].tolist(), strict=True)) for i, way in enumerate(("upload", "download"))
-            },
-            "plain_upload": plain,
-            "seconds": dict(self.seconds),
-        }
 
 
 class SecureSimulator(Simulator):
@@ -139,9 +106,17 @@ class SecureSimulator(Simulator):
         """The same with noise in its fields."""
         users = int(np.diff(self.people.block.user_start).max(initial=1))
         clients = int(np.bincount(self.owner).max(initial=1))
-        fields, most = self.method.sum_fields(self.server, users), min(len(self.names), 2 * self.secure.cohort)
+        fields, everyone = self.method.sum_fields(self.server, users), len(self.names)
+        most = min(everyone, 2 * self.secure.cohort)
         return layout_of(
-            fields, self.method.settings, users=users, clients=clients, summands=most, noise=noise, bits=bits
+            fields,
+            self.method.settings,
+            users=users,
+            clients=clients,
+            summands=most,
+            everyone=everyone,
+            noise=noise,
+            bits=bits,
         )
 
     def noise_of(self, courses: list[Course]) -> dict[str, float]:
@@ -229,7 +204,7 @@ class SecureSimulator(Simulator):
             for name, parts in self._parts(clients, keys, evaluate, done):
                 cohort.add(course.plan.place[name], vector_of(course.plan, parts, self.guard))
             found = cohort.finish()
-            costs.add(found)
+            costs.add(len(found.sum.survivors), found.traffic, found.seconds)
             yield found.sum
 
     def _parts(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:

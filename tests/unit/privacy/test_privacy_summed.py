@@ -22,13 +22,13 @@ from fedrec.methods.fedavg import FedAvg, WeightedUpload
 from fedrec.privacy.card import of_uploads
 from fedrec.privacy.guard import NoiseGuard, SimulatedGuard, noise_in_total
 from fedrec.privacy.spending import Spent, gaussian_release, laplace_release
-from fedrec.privacy.summed import Budget, SumNoise, norms_of, sum_noise
+from fedrec.privacy.summed import Budget, SumNoise, most_rounds, norms_of, sum_noise
 from fedrec.secure.contribution import layout_of, vector_of
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
 from fedrec.secure.rules import neighbourhood
-from fedrec.simulate.private import PrivateSimulator, most_rounds
+from fedrec.simulate.private import PrivateSimulator
 
 WORLD = "scale:users=30,items=25,interactions=300"
 

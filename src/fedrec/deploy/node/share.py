@@ -55,6 +55,14 @@ class NodeOptions:
     """A run of which one client needs more is refused."""
     repeatable: bool = False
     """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
+    members: Path | None = None
+    """Whom it takes part in secure sums with (``members.json``, from its operator); with it, in no other runs."""
+    sums_key: Path | None = None
+    """Its long-term key for secure sums."""
+    secure_least: int = 3
+    """Smallest cohort that it takes part in."""
+    secure_colluding: float = 0.05
+    """The share of a cohort that it takes to collude with the server."""
     key: Path | None = None
     """The private key that proves the node's name; None on one machine, where nobody asks for it."""
     policy: OwnerPolicy = OwnerPolicy()

@@ -15,7 +15,9 @@ from fedrec.deploy.messages.envelope import (
     pack_answer,
     pack_fault,
     pack_hello,
+    pack_stepped,
     unpack_ask,
+    unpack_step,
     unpack_word,
 )
 from fedrec.deploy.messages.inspection import Template
@@ -46,6 +48,10 @@ def options_of(config: dict[str, Any]) -> NodeOptions:
         device=str(config.get("device", NodeOptions.device)),
         memory_mb=int(config.get("memory-mb", NodeOptions.memory_mb)),
         repeatable=bool(config.get("repeatable", False)),
+        members=Path(str(config["members"])) if config.get("members") else None,
+        sums_key=Path(str(config["sums-key"])) if config.get("sums-key") else None,
+        secure_least=int(config.get("secure-least", NodeOptions.secure_least)),
+        secure_colluding=float(config.get("secure-colluding", NodeOptions.secure_colluding)),
         key=Path(str(key)) if key else None,
         policy=OwnerPolicy(**{name: float(config.get(name, getattr(OwnerPolicy, name))) for name in LIMITS}),
     )
@@ -79,6 +85,12 @@ class Worker:
             answer = pack_answer(node.answer(ask))
             self.nodes[ask.run] = node  # only now: runs that were never met are not remembered
             return answer
+        if kind_of(plain) == "step":
+            step = unpack_step(plain)
+            node = self.nodes.get(step.run) or Node(self.options, step.run)
+            stepped = pack_stepped(node.step(step))
+            self.nodes[step.run] = node
+            return stepped
         word = unpack_word(plain)
         node = Node(self.options, word.run)
         if isinstance(word, Meet):

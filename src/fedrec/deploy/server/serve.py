@@ -21,6 +21,7 @@ from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.job import Job, write_served
 from fedrec.deploy.server.outcome import Served, finish
 from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.summing import SecureFederation
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
@@ -61,7 +62,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
-    runtime = Federation(
+    runtime = (SecureFederation if settings.secure else Federation)(
         method,
         roster.world(job.data_name, job.n_items),
         roster,
@@ -73,6 +74,8 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
+    if isinstance(runtime, SecureFederation):
+        runtime.with_members(settings, job.members)
     progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
     prepared = time.perf_counter() - began
     write_served(path, done=False, state="running")
