@@ -20,6 +20,7 @@ from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.releases import Releases
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.node.worker import Worker, options_of
+from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
@@ -161,3 +162,40 @@ def test_the_owners_limits_come_from_the_nodes_configuration() -> None:
     assert options_of({**plain, "min_noise": "0.5", "budget": "inf", "delta": "1e-07"}).policy == OwnerPolicy(
         0.5, inf, inf, 1e-7
     )
+
+
+def summed(tmp_path: Path, **given: Any) -> Any:
+    chosen = {"data": WORLD, "secure": True, "secure_by": "nodes", "nodes": 4, "secure_dropout": 0.25, "rounds": 1}
+    return federation(tmp_path, resolve("fedease", {**chosen, **given}), 4, Rules(wait=0.01, attempts=1, least=0.5))
+
+
+def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    records = records_of(runtime, plan, progress)
+    assert records[0].participants == 20
+    assert records[0].loss == 0  # losses stay at home
+    assert runtime.server.variance >= runtime.summed.noise["pairs"] ** 2
+    for options in exchange.options.values():
+        spent = NodeLedger(options.folder, OwnerPolicy()).read().spent()
+        assert spent.releases == 1
+        assert 7.9 < spent.epsilon(1e-6) <= 8.0
+
+
+def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    for name, policy in (("node1", OwnerPolicy(budget=4.0)),):
+        exchange.options[name] = replace(exchange.options[name], policy=policy)
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == 15
+    assert any("node1" in line for line in record.missing)
+    folders = {name: NodeLedger(one.folder, OwnerPolicy()).read().charges for name, one in exchange.options.items()}
+    assert [len(charges) for charges in folders.values()] == [1, 0, 1, 1]
+
+
+def test_sums_without_noise_are_charged_without_bound_or_refused(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = summed(tmp_path)
+    exchange.options["node2"] = replace(exchange.options["node2"], policy=OwnerPolicy(min_noise=0.1))
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == 15
+    assert NodeLedger(exchange.options["node0"].folder, OwnerPolicy()).read().spent().epsilon(1e-6) == inf
+    assert not NodeLedger(exchange.options["node2"].folder, OwnerPolicy()).read().charges
