@@ -115,7 +115,8 @@ def node(
 @app.command(
     "run",
     cls=o.takes(
-        "protocol", "rounds", "seed", "participation", "rest", "settings", "min_interactions", "evaluate_every",
+        "protocol", "rounds", "seed", "participation", "rest", "settings", "epsilon", "delta", "min_interactions",
+        "evaluate_every",
         before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
     ),
 )  # fmt: skip

@@ -76,6 +76,9 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
     if settings.runtime == "flower":
         from fedrec.deploy.loopback import Loopback
 
+        if settings.copies != 1:
+            raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
+
         return Loopback(method, people, task, settings.seed, settings)
     if settings.secure:
         from fedrec.simulate.private import PrivateSimulator
