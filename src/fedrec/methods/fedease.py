@@ -226,15 +226,16 @@ def weighted_pairs(block: Block, asked: Array, span: float, scaled: bool) -> Row
     if span:
         values = np.exp(-np.abs(order[first] - order[second]) / span)  # places in the history, in time order
     user = np.repeat(np.arange(len(lists)), np.diff(start))
-    if scaled:
-        # 32-bit numbers on the wire: a little below 1, so that rounding does not lead out of the ball
-        norm = np.sqrt(np.bincount(user, values**2, minlength=len(lists))) * (1 + 1e-6)
-        values /= norm[user]
-    client = block.client_of_user[user]
-    kept = asked[client].astype(bool)
     place = places_of(lists.values[order][first], lists.values[order][second], m)
     size = packed_size(m)
-    found = csr_matrix((values[kept], (client[kept], place[kept])), shape=(block.n_clients, size))  # duplicates add up
+    each = csr_matrix((values, (user, place)), shape=(len(lists), size))  # an item that is there twice adds up
+    user = np.repeat(np.arange(len(lists)), np.diff(each.indptr))
+    if scaled:
+        # 32-bit numbers on the wire: a little below 1, so that rounding does not lead out of the ball
+        each.data /= (np.sqrt(np.bincount(user, each.data**2, minlength=len(lists))) * (1 + 1e-6))[user]
+    client = block.client_of_user[user]
+    kept = np.asarray(asked, bool)[client]
+    found = csr_matrix((each.data[kept], (client[kept], each.indices[kept])), shape=(block.n_clients, size))
     found.sort_indices()
     ids, numbers = found.indices.astype(np.int32), found.data.astype(np.float32)[:, None]
     return Rows(found.indptr.astype(np.int64), ids, numbers, size)

@@ -27,6 +27,8 @@ from fedrec.secure.ring import Bits
 WEIGHTS_SHARE = 0.1
 """Part of rho that goes to sums of weights, where a method has such."""
 
+ROUNDING = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 0.0}
+"""By how much the wire's number format can enlarge a norm."""
 WORTH = 1.02
 """So much more noise is accepted for words of half the length."""
 
@@ -81,6 +83,7 @@ def norms_of(
         largest, nonnegative = settings.clip * max((fields[name].weight for name in inside), default=1.0), False
     else:
         raise BadInput("nothing is clipped, so no noise hides one user; give --set clip=1, say")
+    largest *= 1 + ROUNDING[settings.precision]
     found: dict[tuple[str, ...], float] = {inside: largest} if inside else {}
     for name, one in fields.items():
         if not one.protected:

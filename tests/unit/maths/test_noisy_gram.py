@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedrec.core.population import population
 from fedrec.data.load import load
+from fedrec.data.ragged import Ragged
 from fedrec.evaluation.protocols import find
 from fedrec.maths.noisy_gram import low_rank_weights, noise_edge, signal_pairs
 from fedrec.maths.packed import pack, unpack
@@ -68,5 +71,15 @@ def test_every_user_counts_the_same_and_no_more_than_one() -> None:
     np.testing.assert_array_equal(plain.values, weighted.values)
     some = weighted_pairs(block, np.array([False, True] * 6), 0.0, scaled=True)
     assert (np.diff(some.start)[::2] == 0).all()
+    items = np.where(np.arange(len(block.train.values)) % 3, block.train.values, 7).astype(np.int32)
+    twice = replace(block, train=Ragged(block.train.start, items))  # an item that a history has several times
+    rows = weighted_pairs(twice, asked, 0.0, scaled=True)
+    assert (np.add.reduceat(rows.values[:, 0].astype(np.float64) ** 2, rows.start[:-1]) <= 1).all()
+    many = replace(block, clients=np.arange(2), client_keys=block.client_keys[:2], user_start=np.array([0, 5, 12]))
+    alone, together = (
+        np.bincount(each.ids, each.values[:, 0], minlength=each.n_items)
+        for each in (weighted_pairs(block, asked, 2.0, scaled=True), weighted_pairs(many, asked[:2], 2.0, scaled=True))
+    )
+    np.testing.assert_allclose(alone, together, atol=1e-6)  # who holds whom changes no sum
     square = np.arange(9.0).reshape(3, 3)
     np.testing.assert_array_equal(unpack(pack(square), 3), np.triu(square) + np.triu(square, 1).T)

@@ -85,7 +85,8 @@ class SumReleases(NoiseGuard):
         settings, policy = self.releases.method.settings, self.releases.policy
         if all(one > 0 for one in noise.values()):
             norms, nonnegative = norms_of(self._fields, settings, self.releases.method.contribution())
-            policy.check_run(min(noise[name] for name in next(iter(norms))), max(norms.values()))
+            group, norm = next(iter(norms.items()))  # the method's own numbers come first, then weights
+            policy.check_run(min(noise[name] for name in group), norm)
             spent = secure_release(plan.layout, norms, summands, nonnegative=nonnegative)
         else:
             policy.check_run(0.0, inf)
