@@ -19,6 +19,7 @@ from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.evaluating import Held
+from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class NodeOptions:
     """The share of a cohort that it takes to collude with the server."""
     key: Path | None = None
     """The private key that proves the node's name; None on one machine, where nobody asks for it."""
+    policy: OwnerPolicy = OwnerPolicy()
+    """What the node's owner allows, whatever a server asks."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,8 @@ def refuse_global(settings: RunSettings) -> None:
         )
     if settings.evaluate_users is not None:
         raise BadInput("a sample of all users cannot be drawn where users stay on their nodes; leave it out")
+    if settings.copies != 1:
+        raise BadInput("users of nodes are there once; leave --copies out")
     if settings.clients is not None:
         raise BadInput("nodes say themselves who their clients are (a client column); leave --clients out")
 
