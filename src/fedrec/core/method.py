@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -34,6 +34,8 @@ class Card:
     """What the client sends, each round."""
     sum_suffices: bool
     """Whether the server needs only the sum of uploads, so that secure aggregation is possible."""
+    robust: str = "none"
+    """What guards the fold against dishonest clients unless a run says otherwise (:mod:`fedrec.robust.defence`)."""
     departures: tuple[str, ...] = ()
     """Where this differs from the paper or from its public code, and why."""
 
@@ -132,6 +134,10 @@ class Method(ABC, Generic[S, P, U, D]):
     @abstractmethod
     def score(self, private: P, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         """Scores of all items ``[users, n_items]``, or of ``items`` ``[users, k]``; higher is better."""
+
+    def whole_values(self, server: S, clients: Int64) -> Mapping[str, Any]:
+        """Fields of an upload that are whole values, not changes, each with what it is a change of (as sent)."""
+        return {}
 
     def settled_after(self) -> int | None:
         """Rounds with every client after which more would change nothing; None: it goes on learning."""

@@ -17,7 +17,7 @@ from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import Task
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.plan import plan_of
+from fedrec.runs.plan import defence_of, plan_of
 from fedrec.runs.settings import RunSettings
 
 
@@ -76,7 +76,7 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         return Loopback(method, people, task, settings.seed, settings)
     from fedrec.simulate.runtime import Simulator
 
-    return Simulator(method, people, task, settings.seed, **options)
+    return Simulator(method, people, task, settings.seed, robust=defence_of(settings), **options)
 
 
 def check_device(device: str) -> None:

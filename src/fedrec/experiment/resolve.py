@@ -10,7 +10,7 @@ from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.plan import participation_of
+from fedrec.runs.plan import defence_of, participation_of
 from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings
 
@@ -22,11 +22,13 @@ def resolve(method: str, given: Mapping[str, Any]) -> RunSettings:
     chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"))
     own = {**chosen.settings, **given.get("settings", {})}
     checked = build(kind.Settings, own, method).model_dump(mode="json")
-    base: dict[str, Any] = {**chosen.run, **given}
+    usual = {"robust": kind.card.robust} if protocol.paper is None else {}
+    base: dict[str, Any] = {**usual, **chosen.run, **given}
     if issubclass(kind, Reference):
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = given.get("rounds", kind.rounds)
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
-    participation_of(settings)  # impossible shares are found before any work
+    participation_of(settings)  # impossible shares and unknown pieces are found before any work
+    defence_of(settings)
     return settings

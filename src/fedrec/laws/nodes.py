@@ -20,6 +20,7 @@ from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.broken import Comparison
 from fedrec.laws.small_runs import SEED, Mixed, small_settings
+from fedrec.runs.plan import defence_of
 from fedrec.runs.settings import RunSettings
 
 RUN = "run-1"
@@ -98,6 +99,7 @@ def federation(
         upcoming,
         prepared.task.protocol.metrics,
         lambda: progress.best_round,
+        defence_of(settings),
     )
     return made, chosen_plan, progress, exchange
 

@@ -33,6 +33,7 @@ class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
         private="user vectors, interactions",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "local epochs with Adam and BCE, as in FedCA's comparison, instead of the closed-form user update "
             "and gradient upload of the original",

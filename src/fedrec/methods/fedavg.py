@@ -44,6 +44,7 @@ class FedAvg(EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownlo
         private="user vectors, interactions",
         upload="change of the item table (and network), and the number of training interactions",
         sum_suffices=True,
+        robust="bound+rows",
         departures=("the number of interactions leaves the client without noise",),
     )
 

@@ -66,6 +66,7 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
         private="user vectors, interactions",
         upload="gradient of the loss with respect to the item table (or the table's change: exchange=parameters)",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "no homomorphic encryption: a sum suffices, so secure aggregation can protect it",
             "implicit feedback with BCE instead of ratings, as in the papers that use it as a baseline",

@@ -39,6 +39,7 @@ class FedNcf(FedAvg):
         private="user vectors, interactions",
         upload="changes of the item table and of the layers, and the number of training interactions",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "the MLP half of NeuMF only, as FedCA's NCF backbone",
             "the number of interactions leaves the client without noise",

@@ -15,7 +15,7 @@ from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.messages import Float32, Rows, gather, opened, scatter
-from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.population import Population
 from fedrec.core.state import Expected, expect
 from fedrec.core.traffic import download_bytes
@@ -23,6 +23,7 @@ from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
+from fedrec.robust.defence import Defence
 from fedrec.simulate.evaluation import Evaluation
 
 MIB = 1 << 20
@@ -56,7 +57,9 @@ class Simulator:
         memory_mb: int = 1024,
         block_clients: int | None = None,
         evaluate_users: int | None = None,
+        robust: Defence = Defence(),
     ) -> None:
+        self.robust, self.users = robust, np.diff(people.block.user_start)
         self.method, self.people, self.seed = method, people, seed
         self.chain = outgoing(method.settings)
         self.form = wire.Form.of(method.settings)
@@ -81,7 +84,7 @@ class Simulator:
         keys = Keys(self.seed, number)
         replies = self._replies(answering, keys, evaluate, done)
         before = time.perf_counter()
-        self.server = self.method.aggregate(self.server, replies, keys)
+        self.server = self.robust.fold(self.method, self.server, replies, keys, self.users, self.people.world.n_items)
         for _ in replies:  # a method that ignores uploads must not skip the clients' work
             pass
         together = time.perf_counter() - before
@@ -111,6 +114,16 @@ class Simulator:
         private = gather(self.private, self.people.block, clients)
         return private, wire.rounded(self.method.download(self.server, block.clients), self.form), block
 
+    def at_work(self, clients: Int64) -> tuple[Any, Any, Block]:
+        """What some clients train with; an audit's dishonest clients have something else here."""
+        return self.at_home(clients)
+
+    def arriving(
+        self, reply: Reply[Any], update: Update[Any, Any], download: Any, block: Block, keys: Keys
+    ) -> Reply[Any]:
+        """The reply as the server gets it; an audit looks at it here, or has dishonest clients send another."""
+        return reply
+
     def scores(self, clients: Int64) -> Float32:
         """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
         private, download, block = self.at_home(clients)
@@ -130,7 +143,7 @@ class Simulator:
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: _Round) -> Iterator[Reply[Any]]:
         for positions in _chunks(answering, self.block_clients):
             began = time.perf_counter()
-            private, download, block = self.at_home(positions)
+            private, download, block = self.at_work(positions)
             update = self.method.local_update(private, download, block, keys)
             self._check(update.upload, block)
             scatter(self.private, self.people.block, positions, update.private)
@@ -146,7 +159,7 @@ class Simulator:
             if evaluate:
                 local = self.method.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
-            yield Reply(block.clients, received)
+            yield self.arriving(Reply(block.clients, received), update, download, block, keys)
 
     def _evaluate_idle(self, positions: Int64) -> None:
         for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):

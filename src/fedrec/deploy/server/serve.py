@@ -24,7 +24,7 @@ from fedrec.deploy.server.roster import Roster
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.plan import plan_of
+from fedrec.runs.plan import defence_of, plan_of
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -72,6 +72,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         upcoming(plan, roster),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
+        defence_of(settings),
     )
     progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
     prepared = time.perf_counter() - began
