@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -46,14 +47,24 @@ class Keys:
 
     seed: int
     round: int
+    secret: str = field(default="", repr=False)
+    """What only the clients' machine knows: mixed into what clients and users draw, so that a server that knows seed
+    and keys cannot draw it again. Empty in a simulation, which can be repeated."""
 
     def clients(self, block: Block, purpose: str) -> keyed.U64:
         """``[clients]`` a stream for each client."""
-        return keyed.streams(keyed.stream(self.seed, self.round, purpose), block.client_keys)
+        return keyed.streams(self._base(purpose), block.client_keys)
 
     def users(self, block: Block, purpose: str) -> keyed.U64:
         """``[users]`` a stream for each user."""
-        return keyed.streams(keyed.stream(self.seed, self.round, purpose), block.user_keys)
+        return keyed.streams(self._base(purpose), block.user_keys)
+
+    def _base(self, purpose: str) -> int:
+        if not self.secret:
+            return keyed.stream(self.seed, self.round, purpose)
+        # a hash for each purpose: what an upload shows of one draw (a ticket) says nothing about another
+        about = f"{self.seed}/{self.round}/{purpose}".encode()
+        return int.from_bytes(hashlib.blake2b(about, key=self.secret.encode(), digest_size=8).digest(), "little")
 
     def server(self, purpose: str) -> np.random.Generator:
         """A generator for the server."""

@@ -53,7 +53,8 @@ class NodeOptions:
     most_mb: int = 65_536
     """A run of which one client needs more is refused."""
     repeatable: bool = False
-    """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
+    """Whether what clients draw (starts, negatives, noise) is keyed by the run's seed alone, as in a simulation,
+    instead of secret."""
     key: Path | None = None
     """The private key that proves the node's name; None on one machine, where nobody asks for it."""
 

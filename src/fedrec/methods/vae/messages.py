@@ -16,7 +16,6 @@ from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Limit, Rows, per_client, per_interaction, per_user, shared
 from fedrec.data.ragged import Int32, Int64
 
-
 LAYERS = (
     ("encoder_mid", "hidden_wide", "delta_mid"),
     ("encoder_out", "hidden_narrow", "delta_out"),
