@@ -56,7 +56,7 @@ def test_a_repeatable_node_draws_as_a_simulation_does(node: Any) -> None:
 
 
 def test_one_purpose_says_nothing_about_another() -> None:
-    """Tickets leave the client: were the secret mixed in by a function that can be inverted, they would give it away."""
+    """Tickets leave the client: mixed in by a function that can be inverted, they would give the secret away."""
     keys = Keys(0, 1, "secret")
     bases = {keys._base(purpose) for purpose in ("aggregated", "users", "negatives")}
     assert len(bases) == 3

@@ -47,6 +47,8 @@ class Summary:
     exposure_adaptive: Figure | None = None
     cost: Figure | None = None
     """Share of validation NDCG@10 that the defence costs when nobody attacks; below zero: it helps."""
+    cost_sampled: Figure | None = None
+    """The same of HR@10/99, which moves less from seed to seed."""
 
 
 def summarise(rows: Sequence[Any]) -> list[Summary]:
@@ -82,7 +84,7 @@ def _summary(method: str, rows: list[Any]) -> Summary:
         exposure=exposure("none", False),
         exposure_defended=exposure(usual, False) if usual != "none" else None,
         exposure_adaptive=exposure(usual, True),
-        cost=_cost(here, usual),
+        cost=_cost(here, usual, "NDCG@10"), cost_sampled=_cost(here, usual, "HR@10/99"),
     )  # fmt: skip
 
 
@@ -99,8 +101,8 @@ def _value(figure: Figure | None) -> float:
     return -1.0 if figure is None else figure.mean
 
 
-def _cost(rows: list[Any], defence: str) -> Figure | None:
-    clean = {(r.defence, r.seed): r.figures["NDCG@10"] for r in rows if not r.attack and "NDCG@10" in r.figures}
+def _cost(rows: list[Any], defence: str, metric: str) -> Figure | None:
+    clean = {(r.defence, r.seed): r.figures[metric] for r in rows if not r.attack and metric in r.figures}
     seeds = {seed for name, seed in clean if name == defence}
     pairs = [(clean[("none", s)], clean[(defence, s)]) for s in seeds if clean.get(("none", s))]
     return None if defence == "none" else Figure.of(1 - guarded / plain for plain, guarded in pairs)

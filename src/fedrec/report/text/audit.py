@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HEADS = (
     "method", "items from one upload", "popular", "membership AUC", "size", "ER@10", "defence", "defended", "adaptive",
-    "cost",
+    "cost", "/99",
 )  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def cells(one: Summary) -> list[str]:
     return [
         one.method, items, number(one.items.get("popular_precision")), number(one.membership), number(one.size),
         number(one.exposure, 3), one.defence, number(one.exposure_defended, 3), number(one.exposure_adaptive, 3),
-        "–" if one.cost is None else f"{100 * one.cost.mean:+.1f} %",
+        share(one.cost), share(one.cost_sampled),
     ]  # fmt: skip
 
 
@@ -35,6 +35,11 @@ def number(figure: Figure | None, digits: int = 2) -> str:
         return "–"
     spread = "" if figure.deviation is None else f" ± {figure.deviation:.{digits}f}"
     return f"{figure.mean:.{digits}f}{spread}"
+
+
+def share(figure: Figure | None) -> str:
+    """``+1.2 %``, or a dash."""
+    return "–" if figure is None else f"{100 * figure.mean:+.1f} %"
 
 
 def notes(summaries: Sequence[Summary]) -> list[str]:
@@ -50,7 +55,8 @@ def notes(summaries: Sequence[Summary]) -> list[str]:
         "size: rank correlation of guessed and true sizes of histories",
         f"ER@10: share of honest users with a cold item in their ten best when {share} of the clients promote it "
         "(boosted gradients), undefended; defended; and by clients that know the defence",
-        "cost: share of validation NDCG@10 that the defence costs when nobody attacks (below zero: it helps)",
+        "cost: share of validation NDCG@10 that the defence costs when nobody attacks, and of HR@10/99 (below zero: it "
+        "helps; one seed of NDCG@10 on a few hundred users moves by several percent)",
     ]
 
 
@@ -81,14 +87,17 @@ def details(rows: Sequence[Any]) -> list[str]:
 
 def markdown_page(summaries: Sequence[Summary], heading: str, command: str) -> str:
     """Table and notes, with the command that made them."""
-    lines = [line(list(HEADS)), line(["---", "---", "---:", "---:", "---:", "---:", "---", "---:", "---:", "---:"])]
+    lines = [
+        line(list(HEADS)),
+        line(["---", "---", "---:", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"]),
+    ]
     lines += [line(cells(one)) for one in summaries]
     told = [one for one in summaries if one.participant is not None]
     parts = [f"# {heading}", f"Made by:\n\n```\n{command}\n```", "\n".join(lines)]
     parts.append("\n".join(f"- {note}" for note in notes(summaries)))
     if told:
         parts.append(
-            "What a personal download tells a participant about its nearest other client (AUC; popularity beside it):\n\n"
+            "What a personal download tells a participant about its nearest other client (AUC, and that of popularity):\n\n"
             + "\n".join(
                 f"- {one.method}: {number(one.participant)} ({number(one.participant_popular)})" for one in told
             )
@@ -104,7 +113,7 @@ def card_lines(measured: dict[str, Any]) -> list[str]:
     if measured.get("exposure") is not None:
         lines.append(
             f"a cold item under 1 % boosted clients: ER@10 {measured['exposure']} undefended, "
-            f"{measured.get('defended', '–')} with {measured.get('defence', 'none')}, {measured.get('adaptive', '–')} if "
-            "they know it"
+            f"{measured.get('defended', '–')} with {measured.get('defence', 'none')}, "
+            f"{measured.get('adaptive', '–')} if they know it"
         )
     return lines
