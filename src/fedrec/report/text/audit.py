@@ -97,7 +97,7 @@ def markdown_page(summaries: Sequence[Summary], heading: str, command: str) -> s
     parts.append("\n".join(f"- {note}" for note in notes(summaries)))
     if told:
         parts.append(
-            "What a personal download tells a participant about its nearest other client (AUC, and that of popularity):\n\n"
+            "What a personal download tells a participant about its nearest other client (AUC; that of popularity):\n\n"
             + "\n".join(
                 f"- {one.method}: {number(one.participant)} ({number(one.participant_popular)})" for one in told
             )
