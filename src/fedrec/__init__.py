@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from fedrec.core.messages import Download, Model, Private, Rows, Upload, per_client, per_user, shared
     from fedrec.core.method import Card, Method, Update
     from fedrec.core.settings import PrivacySettings, TrainingSettings
+    from fedrec.core.sums import SumField, Summand
     from fedrec.data.interactions import Interactions
-    from fedrec.experiment.summarise import Result
+    from fedrec.experiment.open import Result
     from fedrec.learn.samples import draw
     from fedrec.learn.train import train_block
     from fedrec.methods.registry import register
@@ -42,6 +43,8 @@ __all__ = [
     "PrivacySettings",
     "Private",
     "Rows",
+    "SumField",
+    "Summand",
     "TrainingSettings",
     "Update",
     "Upload",
@@ -67,6 +70,7 @@ _HOMES = {
     "fedrec.core.messages": ("Download", "Model", "Private", "Rows", "Upload", "per_client", "per_user", "shared"),
     "fedrec.core.method": ("Card", "Method", "Update"),
     "fedrec.core.settings": ("PrivacySettings", "TrainingSettings"),
+    "fedrec.core.sums": ("SumField", "Summand"),
     "fedrec.learn.samples": ("draw",),
     "fedrec.learn.train": ("train_block",),
     "fedrec.methods.registry": ("register",),

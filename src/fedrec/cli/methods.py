@@ -12,6 +12,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     from fedrec.core.method import Method
     from fedrec.methods.registry import find, names
     from fedrec.recipes.measured import measured
+    from fedrec.recipes.search_spaces import space
     from fedrec.report.text.audit import card_lines
 
     if name is None:
@@ -38,3 +39,10 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     typer.echo("  settings")
     for key, field in kind.Settings.model_fields.items():
         typer.echo(f"    {key}={field.default}  {field.description or ''}")
+    searched = space(name)
+    if searched.ranges:
+        typer.echo("  searched by `fedrec tune`")
+    for key, one in searched.ranges.items():
+        typer.echo(f"    {key}: {one}  {one.why}")
+    if searched.fixed:
+        typer.echo(f"    with {', '.join(f'{key}={value}' for key, value in searched.fixed.items())}")

@@ -32,6 +32,8 @@ class Cost:
     aggregate_seconds: float = 0.0
     missing: tuple[str, ...] = ()
     """Who was asked and did not answer, or was left out, and why."""
+    secure: dict[str, Any] | None = None
+    """What secure sums cost, where they were used: cohorts, bytes of each step, seconds."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Record:
     seconds: dict[str, float]
     bytes: dict[str, float]
     missing: tuple[str, ...] = ()
+    secure: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -126,10 +129,12 @@ def run_rounds(
 
     Randomness is keyed by the round's number, so a resumed run equals one that was never stopped.
     """
-    keys = runtime.client_keys()
     if progress.state is not None:
         runtime.restore(progress.state)
-    while progress.round < plan.rounds and not _exhausted(plan, progress) and not _settled(plan, progress, len(keys)):
+    while progress.round < plan.rounds and not _exhausted(plan, progress):
+        keys = runtime.client_keys()  # in a federation, clients may have joined since the last round
+        if _settled(plan, progress, len(keys)):
+            break
         number = progress.round + 1
         chosen = plan.participation.choose(plan.seed, number, keys)
         answering = plan.participation.answering(plan.seed, number, keys, chosen)
@@ -151,7 +156,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         loss=cost.loss,
         participants=cost.participants,
         valid=evaluated.valid.means() if evaluated else None,
-        test=evaluated.test.means() if evaluated else None,
+        test=(evaluated.test.means() or None) if evaluated else None,  # none where it was left out
         seconds={
             "train": cost.train_seconds,
             "aggregate": cost.aggregate_seconds,
@@ -159,6 +164,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         },
         bytes={"upload": cost.upload, "download": cost.download},
         missing=cost.missing,
+        secure=cost.secure,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Download, Float32, Model, Private, Upload, held
+from fedrec.core.messages import Download, Float32, Model, Private, Upload, fields_of, held
+from fedrec.core.sums import Folding, SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 
 S = TypeVar("S")
 P = TypeVar("P", bound=Private)
 U = TypeVar("U", bound=Upload)
 D = TypeVar("D", bound=Download)
+
+
+FOLD_FROM = 1 << 20
+"""The round from which new clients draw: no training comes that far."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,8 @@ class Method(ABC, Generic[S, P, U, D]):
     """Settings with which the method finds the planted answer (law 8)."""
     enough_rounds: ClassVar[int] = 20
     """Rounds within which it does."""
+    fold_rounds: ClassVar[int] = 10
+    """Rounds of local work by which somebody new finds its private state."""
     Settings: ClassVar[type[Any]]
     Private: ClassVar[type[Any]]
     Upload: ClassVar[type[Any]]
@@ -131,9 +138,32 @@ class Method(ABC, Generic[S, P, U, D]):
     def local_update(self, private: P, download: D, block: Block, keys: Keys) -> Update[P, U]:
         """One round of local work of the block. ``private`` may be written in place."""
 
-    @abstractmethod
+    def sum_fields(self, server: S, users: int) -> Mapping[str, SumField]:
+        """The sums that :meth:`finish` needs; ``users`` is the most that one client has."""
+        raise NotImplementedError(f"{self.name} has no sums; it needs an aggregate() of its own")
+
+    def summands(self, upload: U, download: D) -> Summands:
+        """What each client adds to the sums, weights included: computed on the client."""
+        raise NotImplementedError(f"{self.name} has no summands")
+
+    def finish(self, server: S, sums: Sums, keys: Keys) -> S:
+        """The server's next state, from the sums alone."""
+        raise NotImplementedError(f"{self.name} does not say what it does with sums")
+
     def aggregate(self, server: S, replies: Iterator[Reply[U]], keys: Keys) -> S:
-        """Fold the uploads into the server's state, as they come."""
+        """Fold the uploads into the server's state, as they come; by default through the sums."""
+        folding = Folding(self.sum_fields(server, 1))
+        for reply in replies:
+            folding.add(reply.clients, self.summands(reply.upload, self.download(server, reply.clients)))
+        return self.finish(server, folding.sums(), keys)
+
+    def not_summed(self) -> str | None:
+        """Why no sum suffices with these settings, as the end of a sentence; None where one does."""
+        if not self.card.sum_suffices:
+            return "its server needs each client's upload, not only their sum"
+        if type(self).summands is Method.summands:
+            return "it has no summands() and finish(), only an aggregate() that sees each upload"
+        return None
 
     def model(self, download: D) -> Any:
         """What a client makes of its download, to score with; a :class:`~fedrec.core.messages.Model`.
@@ -150,6 +180,19 @@ class Method(ABC, Generic[S, P, U, D]):
         """Fields of an upload that are whole values, not changes, each with what it is a change of (as sent)."""
         return {}
 
+    def fold_in(self, download: D, world: World, block: Block, keys: Keys) -> P:
+        """Private state of clients that were not in training, out of their own histories; nothing is sent.
+
+        By default local work as in training, of which only the private parts are kept: every round starts from the
+        same download. Where there is nothing private, the history alone decides. A method that cannot serve
+        somebody new raises :class:`~fedrec.errors.BadInput` with the reason.
+        """
+        private: P = self.start_clients(world, block, keys)
+        if any(content is not None and not _is_empty(content) for _, _, content in fields_of(private)):
+            for number in range(1, self.fold_rounds + 1):
+                private = self.local_update(private, download, block, replace(keys, round=keys.round + number)).private
+        return private
+
     def settled_after(self) -> int | None:
         """Rounds with every client after which more would change nothing; None: it goes on learning."""
         return None
@@ -158,3 +201,8 @@ class Method(ABC, Generic[S, P, U, D]):
         """Working memory that one client needs in :meth:`local_update`, so that blocks can be sized."""
         dim = int(getattr(self.settings, "dim", 64))
         return 16 * world.n_items + 64 * dim * min(world.n_items, 512)
+
+
+def _is_empty(content: Any) -> bool:
+    """Whether a field of private state holds no numbers at all."""
+    return not content if isinstance(content, dict) else getattr(content, "size", 1) == 0

@@ -44,6 +44,8 @@ class Loopback(Simulator):
             raise BadInput(
                 f"{settings.nodes} nodes for {people.world.n_clients} clients; a node hosts at least one client"
             )
+        if settings.secure:
+            raise BadInput("secure sums run in process only so far; leave --runtime flower or --secure out")
         super().__init__(
             method, people, task, seed, memory_mb=settings.memory_mb, evaluate_users=settings.evaluate_users
         )

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.methods.registry import federated
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.plan import defence_of, participation_of
+from fedrec.runs.plan import defence_of, participation_of, usual_defence
 from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings
 
 
-def resolve(method: str, given: Mapping[str, Any]) -> RunSettings:
-    """Run settings: what the user gave, over the paper's recipe, over the method's defaults."""
+def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str, Any]] = ()) -> RunSettings:
+    """Run settings: what the user gave, over recipes of their own, over the paper's, over the method's defaults."""
     kind = find_method(method)
     protocol = find_protocol(given.get("protocol", "strict"))
-    chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"))
+    chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"), recipes)
     own = {**chosen.settings, **given.get("settings", {})}
     checked = build(kind.Settings, own, method).model_dump(mode="json")
-    usual = {"robust": kind.card.robust} if protocol.paper is None else {}
-    base: dict[str, Any] = {**usual, **chosen.run, **given}
+    base: dict[str, Any] = {**chosen.run, **given}
+    base.setdefault("robust", usual_defence(kind.card, protocol, bool(base.get("secure"))))
     if issubclass(kind, Reference):
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
-        base["rounds"] = given.get("rounds", kind.rounds)
+        base["rounds"] = base.get("rounds", kind.rounds)
+    if base.get("secure"):
+        refuse_unsummed(kind, own)
+        if base["robust"] != "none":
+            raise BadInput(
+                f"with --secure the server sees no single upload, so --robust {base['robust']} has nothing to work on; "
+                "leave one of them out (--set clip=... bounds what each client may send)"
+            )
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
     participation_of(settings)  # impossible shares and unknown pieces are found before any work
     defence_of(settings)
     return settings
+
+
+def refuse_unsummed(kind: Any, own: Mapping[str, Any]) -> None:
+    """Secure sums are for methods whose server needs sums only."""
+    if issubclass(kind, Reference):
+        raise BadInput(f"{kind.name} is centralised: there are no uploads to hide; leave --secure out")
+    why = kind(build(kind.Settings, dict(own), kind.name)).not_summed()
+    if why is not None:
+        able = [name for name in federated() if find_method(name).card.sum_suffices]
+        raise BadInput(f"{kind.name} cannot run with --secure: {why}; these can: {', '.join(able)}")

@@ -75,12 +75,22 @@ def simulator(
     protocol: str = "strict",
     settings: dict[str, Any] | None = None,
     block_clients: int | None = None,
+    secure: Any = None,
 ) -> Simulator:
-    """A method on a world, before its first round."""
+    """A method on a world, before its first round; ``secure`` are options of secure sums."""
     task = find_protocol(protocol).prepare(data, seed)
-    kind: Any = find(name)
-    method = kind(small_settings(name, **(settings or {})))
+    method = method_of(name, **(settings or {}))
+    if secure is not None:
+        from fedrec.simulate.secured import SecureSimulator
+
+        return SecureSimulator(method, population(task), task, seed, secure, block_clients=block_clients)
     return Simulator(method, population(task), task, seed, block_clients=block_clients)
+
+
+def method_of(name: str, **settings: Any) -> Any:
+    """A method with settings that make it fast."""
+    kind: Any = find(name)
+    return kind(small_settings(name, **settings))
 
 
 def plan(rounds: int = 2, participation: Participation | None = None, *, seed: int = SEED, every: int = 1) -> Plan:

@@ -7,30 +7,24 @@ recommendation", 2019; here with the local training of FedCA section 6.1, where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
-from fedrec.core.method import Card, Keys, Reply
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     ItemDownload,
     ItemServer,
     ItemUpload,
     UserVectors,
-    fold_mean,
+    vectors_stay,
 )
+from fedrec.methods._shared.mean import MeanOfChanges
 
 
-class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class Fcf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Every client counts the same: Q = (1/n) sum_u Q_u."""
 
     name = "fcf"
-    Upload = ItemUpload
-    card = Card(
+    card = vectors_stay(
         title="FCF: the mean of the clients' item tables, every client counting the same",
         paper="Ammad-ud-din et al., 2019; as the baseline FCF of FedCA (section 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=True,
         robust="bound+rows",
@@ -39,6 +33,3 @@ class Fcf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
             "and gradient upload of the original",
         ),
     )
-
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))

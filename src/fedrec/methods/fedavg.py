@@ -6,14 +6,12 @@ as the baseline FedAvg of FedCA (section 4: p_u = |D_u| / |D|).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedrec.core.block import Block
 from fedrec.core.messages import Limit, per_client
-from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
@@ -22,8 +20,9 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     UserVectors,
-    fold_mean,
+    vectors_stay,
 )
+from fedrec.methods._shared.mean import MeanOfChanges
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,14 @@ class WeightedUpload(ItemUpload):
     sizes: Int64 = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients]
 
 
-class FedAvg(EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownload]):
+class FedAvg(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownload]):
     """Q = sum_u (|D_u| / |D|) Q_u."""
 
     name = "fedavg"
     Upload = WeightedUpload
-    card = Card(
+    card = vectors_stay(
         title="FedAvg: the mean of the clients' item tables, weighted by the size of their data",
         paper="McMahan et al., AISTATS 2017; as the baseline FedAvg of FedCA (section 4)",
-        private="user vectors, interactions",
         upload="change of the item table (and network), and the number of training interactions",
         sum_suffices=True,
         robust="bound+rows",
@@ -51,5 +49,8 @@ class FedAvg(EmbeddingMethod[ItemServer, UserVectors, WeightedUpload, ItemDownlo
     def upload(self, trained: Trained, block: Block) -> WeightedUpload:
         return WeightedUpload(trained.rows, trained.networks, block.sizes.astype(np.int64))
 
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[WeightedUpload]], keys: Keys) -> ItemServer:
-        return fold_mean(server, replies, lambda reply: reply.upload.sizes)
+    def weights(self, upload: WeightedUpload) -> Int64:
+        return upload.sizes
+
+    def largest_weight(self, n_items: int, users: int) -> float:
+        return float(n_items * users)

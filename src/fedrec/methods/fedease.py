@@ -7,7 +7,6 @@ solves Eq. (8) of the paper and sends the weights back; scores are made on the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -16,10 +15,11 @@ from pydantic import Field
 
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.fold import Float64, add_rows
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Array, Float32, Rows, per_client, shared
-from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.method import Card, Keys, Method, Update
 from fedrec.core.settings import PrivacySettings
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.maths.interaction_matrix import matrix
@@ -78,8 +78,8 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     name = "fedease"
     Settings = FedEaseSettings
     Private, Upload, Download = NothingPrivate, Cooccurrence, Weights
-    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     enough_rounds = 1
+    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     card = Card(
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
         paper="Steck, WWW 2019 (the model); the federation is this project's",
@@ -119,17 +119,19 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         asked = download.counted == 0
         return Update(private, Cooccurrence(cooccurrence(block, asked)), np.zeros(block.n_clients))
 
-    def aggregate(self, server: EaseServer, replies: Iterator[Reply[Cooccurrence]], keys: Keys) -> EaseServer:
-        total, counted = server.cooccurrence.copy(), server.counted.copy()
-        for reply in replies:
-            pairs = reply.upload.pairs
-            new = counted[reply.clients] == 0  # the others sent nothing, or noise around nothing
-            if not new.all():
-                pairs = pairs.take(np.flatnonzero(new))
-            add_rows(total[:, None], pairs)
-            counted[reply.clients] = 1
+    def sum_fields(self, server: EaseServer, users: int) -> dict[str, SumField]:
+        return {"pairs": SumField((len(server.cooccurrence), 1), bound=float(users))}
+
+    def summands(self, upload: Cooccurrence, download: Weights) -> Summands:
+        new = download.counted == 0  # the others have nothing, or noise around nothing, which is left out
+        return {"pairs": Summand(upload.pairs, None if new.all() else new.astype(np.float64))}
+
+    def finish(self, server: EaseServer, sums: Sums, keys: Keys) -> EaseServer:
+        counted = server.counted.copy()
+        counted[sums.clients] = 1
         if (counted == server.counted).all():
             return server
+        total = server.cooccurrence + sums["pairs"][:, 0]
         return replace(server, cooccurrence=total, weights=self.solve(total, len(server.weights)), counted=counted)
 
     def solve(self, triangle: Float64, n_items: int) -> Float32:

@@ -6,7 +6,6 @@ averaged before convolution, so that the clients' different graphs do not enter 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +16,7 @@ from fedrec.backbones.lightgcn import graph_scores
 from fedrec.backbones.tables import ItemTable
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Card, Keys, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.torch.graphs import train_graphs
 from fedrec.methods._shared.embedding import (
@@ -28,8 +27,8 @@ from fedrec.methods._shared.embedding import (
     ItemUpload,
     LocalModel,
     UserVectors,
-    fold_mean,
 )
+from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class FedLightGcnSettings(EmbeddingSettings):
@@ -43,12 +42,11 @@ class FedLightGcnSettings(EmbeddingSettings):
     layers: int = Field(3, ge=1, description="layers of convolution")
 
 
-class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedLightGcn(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Q = (1/K) sum_k Q_k, before convolution."""
 
     name = "fedlightgcn"
     Settings = FedLightGcnSettings
-    Upload = ItemUpload
     enough: ClassVar[dict[str, Any]] = {"epochs": 3, "lr": 0.1}
     enough_rounds = 10
     card = Card(
@@ -68,9 +66,6 @@ class FedLightGcn(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownl
         )  # fmt: skip
         local = LocalModel(download.items, trained.rows, {})
         return Update(replace(private, users=trained.users), ItemUpload(trained.rows, {}), trained.loss, local)
-
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
 
     def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         table = ItemTable(model.items, getattr(model, "changes", None))

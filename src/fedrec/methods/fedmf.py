@@ -8,16 +8,16 @@ so secure aggregation can take that place.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Keys, Update
+from fedrec.core.sums import Sums
 from fedrec.learn.adam import descended
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
@@ -26,13 +26,11 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     LocalModel,
-    Mean,
     UserVectors,
-    fold_mean,
     stacked,
+    vectors_stay,
 )
-
-WHOLE = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
+from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class FedMfSettings(EmbeddingSettings):
@@ -54,16 +52,15 @@ class GradientServer(ItemServer):
     step: int = 0
 
 
-class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Gradients of the item table are summed on the server; user vectors stay."""
 
     name = "fedmf"
     Settings = FedMfSettings
-    Upload = ItemUpload
-    card = Card(
+    whole: ClassVar[int] = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
+    card = vectors_stay(
         title="FedMF: clients send gradients of the item table, the server descends",
         paper="Chai et al., IEEE Intelligent Systems 2020",
-        private="user vectors, interactions",
         upload="gradient of the loss with respect to the item table (or the table's change: exchange=parameters)",
         sum_suffices=True,
         robust="bound+rows",
@@ -75,16 +72,15 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     )
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
-        base = super().start_server(world, keys)
-        zero = np.zeros_like(base.items)
-        return GradientServer(base.items, base.networks, zero, zero.copy(), 0)
+        base: ItemServer = super().start_server(world, keys)
+        return GradientServer(base.items, base.networks, np.zeros_like(base.items), np.zeros_like(base.items))
 
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
         once = FedMf(
-            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
+            self.settings.model_copy(update={"epochs": 1, "batch_size": self.whole, "optimizer": "sgd"}), self.device
         )
         descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)
@@ -92,13 +88,11 @@ class FedMf(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
         local = LocalModel(download.items, None, stacked({}, {}))
         return Update(kept, ItemUpload(descent.rows, {}), improved.loss, local)
 
-    def aggregate(self, server: Any, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
+    def finish(self, server: Any, sums: Sums, keys: Keys) -> ItemServer:
         if self.settings.exchange == "parameters" or server.networks:
-            return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
-        total = Mean.like(server)
-        for reply in replies:
-            total.add(reply.upload, np.ones(len(reply.clients)))
-        return self.descend(server, total.items.astype(np.float32)) if total.weight else server
+            moved: ItemServer = super().finish(server, sums, keys)
+            return moved
+        return self.descend(server, sums["items"].astype(np.float32)) if sums.count else server
 
     def descend(self, server: GradientServer, downhill: Array) -> GradientServer:
         """One step along the summed negative gradient ``[n_items, d]``."""

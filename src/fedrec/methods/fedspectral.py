@@ -10,7 +10,6 @@ an ``[m, k]`` table and nothing else, and the server takes one step of subspace 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -20,10 +19,11 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.fold import Float64, add_rows
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Float32, Rows, per_client, shared
-from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.method import Card, Keys, Method, Update
 from fedrec.core.settings import PrivacySettings
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64, offsets
 from fedrec.maths import subspace_iteration
 from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
@@ -141,12 +141,14 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         ids = (unique % block.n_items).astype(np.int32)
         return Rows(start, ids, np.asarray(add @ each, np.float32), block.n_items)
 
-    def aggregate(self, server: SpectralServer, replies: Iterator[Reply[Products]], keys: Keys) -> SpectralServer:
-        k = server.sent.shape[1]
-        total, answered = np.zeros((len(server.sent), k + 1)), 0
-        for reply in replies:
-            add_rows(total, reply.upload.table)
-            answered += len(reply.clients)
+    def sum_fields(self, server: SpectralServer, users: int) -> dict[str, SumField]:
+        return {"table": SumField((len(server.sent), server.sent.shape[1] + 1), weight=float(users))}
+
+    def summands(self, upload: Products, download: Spectrum) -> Summands:
+        return {"table": Summand(upload.table)}
+
+    def finish(self, server: SpectralServer, sums: Sums, keys: Keys) -> SpectralServer:
+        total, answered, k = sums["table"], sums.count, server.sent.shape[1]
         if not answered:
             return server
         scale = server.n_clients / answered  # part of the clients stands for all of them

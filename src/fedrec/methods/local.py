@@ -6,7 +6,6 @@ protocol this method gets chance. Where it beats chance, the protocol leaks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,8 @@ import numpy as np
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, per_client, per_user
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Card, Keys, Update
+from fedrec.core.sums import SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 
@@ -82,9 +82,13 @@ class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
         networks = {name: private.networks[name] + change for name, change in trained.networks.items()}
         return Update(OwnModel(trained.users, private.tables, networks), Nothing(), trained.loss)
 
-    def aggregate(self, server: NoServer, replies: Iterator[Reply[Nothing]], keys: Keys) -> NoServer:
-        for _ in replies:
-            pass
+    def sum_fields(self, server: NoServer, users: int) -> dict[str, SumField]:
+        return {}
+
+    def summands(self, upload: Nothing, download: NothingDown) -> Summands:
+        return {}
+
+    def finish(self, server: NoServer, sums: Sums, keys: Keys) -> NoServer:
         return NoServer(server.rounds + 1)
 
     def score(self, private: Any, model: Any, block: Block, items: Int32 | None = None) -> Float32:

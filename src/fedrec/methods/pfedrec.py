@@ -9,7 +9,6 @@ takes the plain mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -22,7 +21,7 @@ from fedrec.backbones.tables import ItemTable
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, per_client, per_user
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Card, Keys, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
@@ -34,9 +33,9 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     LocalModel,
-    fold_mean,
     fresh_items,
 )
+from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class PFedRecSettings(EmbeddingSettings):
@@ -66,12 +65,12 @@ class ScoreFunction(messages.Private):
     streams: Any = per_client()  # uint64 [clients]
 
 
-class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownload]):
+class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownload]):
     """score = w_u . q_i + b_u with w_u, b_u private; Q = (1/n) sum_u Q_u, tuned again by every client."""
 
     name = "pfedrec"
     Settings = PFedRecSettings
-    Private, Upload = ScoreFunction, ItemUpload
+    Private = ScoreFunction
     small: ClassVar[dict[str, Any]] = {"dim": 4}
     enough: ClassVar[dict[str, Any]] = {"dim": 32, "epochs": 1}
     enough_rounds = 60
@@ -154,9 +153,6 @@ class PFedRec(EmbeddingMethod[ItemServer, ScoreFunction, ItemUpload, ItemDownloa
         )
         local = LocalModel(download.items, trained.rows, {})
         return Update(kept, ItemUpload(trained.rows, {}), trained.loss, local)
-
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        return fold_mean(server, replies, lambda reply: np.ones(len(reply.clients)))
 
     def score(self, private: ScoreFunction, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         users, changes = private.users, None

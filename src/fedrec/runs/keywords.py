@@ -25,6 +25,13 @@ class SharedOptions(TypedDict, total=False):
     device: Literal["cpu", "cuda"]
     runtime: Literal["simulate", "flower"]
     nodes: int
+    secure: bool
+    secure_by: Literal["clients", "nodes"]
+    secure_least: int
+    secure_dropout: float
+    secure_colluding: float
+    secure_cohort: int
+    secure_work: Literal["masks", "protocol", "sums"]
     min_interactions: int | None
     columns: str | None
     min_rating: float | None
@@ -34,9 +41,11 @@ class SharedOptions(TypedDict, total=False):
     patience: int | None
     settle: float
     evaluate_users: int | None
+    test: bool
     memory_mb: int
     checkpoint_seconds: float
     keep_selected: bool
+    histories: Literal["stored", "hashed"]
 
 
 class RunOptions(SharedOptions, total=False):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from fedrec.core.block import World
-from fedrec.core.loop import Progress
+from fedrec.core.loop import Progress, Record
 from fedrec.core.reference import Reference
 from fedrec.runs.settings import RunSettings
 
@@ -41,9 +41,25 @@ def summary(
         "bytes": {way: sum(r.bytes[way] * r.participants for r in records) / weight for way in ("upload", "download")},
         "memory": {"peak_mb": peak_memory_mb()},
         "privacy": privacy_statement(settings, method, data["clients"], exposure),
+        **({"secure": secure_means(records)} if settings.secure else {}),
         "settings": settings.model_dump(mode="json", exclude={"data_dir"}),
         "versions": versions(),
     }
+
+
+def secure_means(records: list[Record]) -> dict[str, Any]:
+    """What secure sums cost per round and client: the mean of the records; of the smallest cohort the least."""
+    found = [record.secure for record in records if record.secure is not None]
+    if not found:
+        return {}
+
+    def mean(values: list[Any]) -> Any:
+        if isinstance(values[0], dict):
+            return {key: mean([value[key] for value in values]) for key in values[0]}
+        return sum(values) / len(values)
+
+    least = min(one["smallest_cohort"] for one in found)
+    return {**mean(found), "smallest_cohort": least, "repeated": sum(one["repeated"] for one in found)}
 
 
 def describe(world: World, interactions: int | None) -> dict[str, Any]:

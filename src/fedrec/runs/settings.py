@@ -65,6 +65,21 @@ class RunSettings(Settings):
         "simulate", description="in process or over Flower: simulate or flower"
     )
     nodes: int = Field(2, ge=1, description="SuperNodes to start with --runtime flower")
+    secure: Annotated[bool, Spelling("--secure/--no-secure")] = Field(
+        False, description="the server sees sums only (methods whose card says that a sum suffices)"
+    )
+    secure_by: Literal["clients", "nodes"] = Field(
+        "clients", description="who takes part in secure sums: clients, or nodes that first add up their clients"
+    )
+    secure_least: int = Field(3, ge=3, description="smallest cohort of a secure sum")
+    secure_dropout: float = Field(
+        0.1, ge=0, lt=1, description="share of a cohort that may drop out before its sum is repeated"
+    )
+    secure_colluding: float = Field(0.05, ge=0, lt=1, description="share of a cohort that may help the server")
+    secure_cohort: int = Field(1000, ge=3, description="participants in a cohort; more make several")
+    secure_work: Literal["masks", "protocol", "sums"] = Field(
+        "masks", description="what a simulation carries out: masks, the whole protocol, or the sums alone"
+    )
     min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
         None, ge=1, description="drop users with fewer"
     )
@@ -88,11 +103,19 @@ class RunSettings(Settings):
         0.0, ge=0, lt=1, description="stop when the loss changes by less than this share"
     )
     evaluate_users: int | None = Field(None, ge=1, description="evaluate a keyed sample of users")
+    test: Annotated[bool, Spelling("--test/--no-test")] = Field(
+        True, description="evaluate on the test part; without it, only on validation, as tuning does"
+    )
     memory_mb: int = Field(1024, ge=16, description="working memory that blocks are sized for")
     checkpoint_seconds: float = Field(10.0, ge=0, description="least time between two checkpoints")
     keep_selected: Annotated[bool, Spelling("--models/--no-models")] = Field(
         True,
         description="keep the selected model, for `fedrec recommend` (private state of all clients: may be large)",
+    )
+    histories: Literal["stored", "hashed"] = Field(
+        "stored",
+        description="what the model's folder keeps of what users have, so that it recommends without the data: their "
+        "items, or hashes that say nothing without the key in $FEDREC_HISTORY_KEY",
     )
 
 

@@ -73,7 +73,13 @@ class Course:
         lost = shared & ~summed & (silent[self.plan.table]).any(axis=1)
         short = answered[self.plan.table].sum(axis=1) < self.plan.rules.threshold
         if ((silent | lost) & short).any():
-            raise TooFew("a secret of a silent member has too few shares left")
+            raise TooFew("a secret of a silent member has too few shares left", repeat=False)
+
+    @property
+    def dropouts(self) -> Dropouts:
+        """Who fell silent when, those included that did so for want of neighbours."""
+        steps = self.spoke.sum(axis=0)
+        return {int(place): Kind(int(steps[place])) for place in np.flatnonzero(steps < len(self.spoke))}
 
     @property
     def survivors(self) -> Int64:

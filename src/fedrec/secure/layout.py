@@ -74,7 +74,10 @@ class Layout:
             if values.shape != field.shape:
                 raise BadInput(f"field {field.name!r} has shape {values.shape}, the secure sum's is {field.shape}")
             uniform = None if rounding is None else rounding.uniform(field.size)
-            vector[self.places[field.name]] = self.scales[field.name].encode(values.ravel(), uniform)
+            try:
+                vector[self.places[field.name]] = self.scales[field.name].encode(values.ravel(), uniform)
+            except BadInput as beyond:
+                raise BadInput(f"field {field.name!r}: {beyond}; nothing was sent") from None
         return vector
 
     def decode(self, total: Integers) -> dict[str, NDArray[np.float64]]:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.loop import Cost, Evaluated
-from fedrec.core.messages import Float32, Rows, gather, opened, scatter
+from fedrec.core.messages import Rows, opened, scatter
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.population import Population
-from fedrec.core.state import Expected, expect
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
 from fedrec.robust.defence import Defence
+from fedrec.simulate.clients import Clients
 from fedrec.simulate.evaluation import Evaluation
-
-MIB = 1 << 20
 
 
 @dataclass
-class _Round:
+class Tally:
     """What a round adds up while its blocks stream by."""
 
     loss: float = 0.0
@@ -40,7 +38,16 @@ class _Round:
     train_seconds: float = 0.0
 
 
-class Simulator:
+@dataclass(frozen=True)
+class Work:
+    """What a block's clients send, what they were sent, and their losses."""
+
+    reply: Reply[Any]
+    download: Any
+    loss: NDArray[np.float64]  # [clients]
+
+
+class Simulator(Clients):
     """Runs a federated method over a whole population.
 
     Blocks are sized so that the method's working memory stays near ``memory_mb``; the size changes
@@ -57,37 +64,42 @@ class Simulator:
         memory_mb: int = 1024,
         block_clients: int | None = None,
         evaluate_users: int | None = None,
+        parts: Sequence[Part] = PARTS,
         robust: Defence = Defence(),
     ) -> None:
+        super().__init__(method, people, seed, memory_mb=memory_mb, block_clients=block_clients)
         self.robust, self.users = robust, np.diff(people.block.user_start)
-        self.method, self.people, self.seed = method, people, seed
         self.chain = outgoing(method.settings)
-        self.form = wire.Form.of(method.settings)
-        start = Keys(seed, 0)
-        self.server: Any = method.start_server(people.world, start)
-        self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.client_bytes(people.world)))
-        self.private: Any = method.start_clients(people.world, people.block, start)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
         """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
-        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(
+            task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
+        )
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """One round: stream blocks through local work, fold their uploads into the server's state."""
-        self.evaluating.begin()
-        done = _Round()
-        if evaluate:  # those without local work this round are evaluated as they stand
-            idle = np.setdiff1d(np.arange(self.people.block.n_clients), answering)
-            self._evaluate_idle(idle)
+        done = self._begin(answering, evaluate)
         keys = Keys(self.seed, number)
         replies = self._replies(answering, keys, evaluate, done)
         before = time.perf_counter()
         self.server = self.robust.fold(self.method, self.server, replies, keys, self.users, self.people.world.n_items)
         for _ in replies:  # a method that ignores uploads must not skip the clients' work
             pass
-        together = time.perf_counter() - before
+        return self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
+
+    def _begin(self, answering: Int64, evaluate: bool) -> Tally:
+        self.evaluating.begin()
+        if evaluate:  # those without local work this round are evaluated as they stand
+            self._evaluate_idle(np.setdiff1d(np.arange(self.people.block.n_clients), answering))
+        return Tally()
+
+    def _end(
+        self, chosen: Int64, answering: Int64, evaluate: bool, done: Tally, seconds: float
+    ) -> tuple[Cost, Evaluated | None]:
+        """What the round cost; ``seconds`` are those of its work and its aggregation together."""
         dropped = len(chosen) - len(answering)
         if dropped:
             done.download += self._download_bytes(np.setdiff1d(chosen, answering))
@@ -97,7 +109,7 @@ class Simulator:
             upload=done.upload / max(1, len(answering)),
             download=done.download / max(1, len(chosen)),
             train_seconds=done.train_seconds,
-            aggregate_seconds=max(0.0, together - done.train_seconds - self.evaluating.seconds),
+            aggregate_seconds=max(0.0, seconds - done.train_seconds - self.evaluating.seconds),
             missing=(f"{dropped} of {len(chosen)} clients dropped out",) if dropped else (),
         )
         return cost, self.evaluating.result() if evaluate else None
@@ -108,11 +120,10 @@ class Simulator:
         self._evaluate_idle(np.arange(self.people.block.n_clients))
         return self.evaluating.result()
 
-    def at_home(self, clients: Int64) -> tuple[Any, Any, Block]:
-        """What some clients have: their private state, a fresh download, their data."""
-        block = self.people.block.take(clients)
-        private = gather(self.private, self.people.block, clients)
-        return private, wire.rounded(self.method.download(self.server, block.clients), self.form), block
+    def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
+        for work in self.work(answering, keys, evaluate, done):
+            done.loss += float(np.nansum(work.loss))
+            yield work.reply
 
     def at_work(self, clients: Int64) -> tuple[Any, Any, Block]:
         """What some clients train with; an audit's dishonest clients have something else here."""
@@ -124,23 +135,8 @@ class Simulator:
         """The reply as the server gets it; an audit looks at it here, or has dishonest clients send another."""
         return reply
 
-    def scores(self, clients: Int64) -> Float32:
-        """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
-        private, download, block = self.at_home(clients)
-        return self.method.score(private, self.method.model(download), block)
-
-    def snapshot(self) -> Any:
-        return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}
-
-    def expected(self) -> Expected:
-        """What a snapshot that comes from a file must be."""
-        return expect(server=self.server, private=self.private)
-
-    def restore(self, state: Any) -> None:
-        # deep copies: local work may write private arrays in place
-        self.server, self.private = copy.deepcopy(state["server"]), copy.deepcopy(state["private"])
-
-    def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: _Round) -> Iterator[Reply[Any]]:
+    def work(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Work]:
+        """The local work of some clients, block after block."""
         for positions in _chunks(answering, self.block_clients):
             began = time.perf_counter()
             private, download, block = self.at_work(positions)
@@ -152,14 +148,14 @@ class Simulator:
             sent = self.chain.apply(update.upload, block, keys)
             done.upload += wire.payload(sent, self.form)
             done.download += download_bytes(download, self.form, len(positions))
-            done.loss += float(np.nansum(update.loss))
             done.weight += len(positions)
             received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
             if evaluate:
                 local = self.method.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
-            yield self.arriving(Reply(block.clients, received), update, download, block, keys)
+            reply = self.arriving(Reply(block.clients, received), update, download, block, keys)
+            yield Work(reply, download, update.loss)
 
     def _evaluate_idle(self, positions: Int64) -> None:
         for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):

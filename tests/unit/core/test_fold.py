@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedrec.core import fold
 from fedrec.core.fold import add_rows, weighted_sum
 from fedrec.core.messages import Rows
 from fedrec.core.wire import rows_of_tables
@@ -32,3 +34,16 @@ def test_weighted_sum_is_in_64_bits() -> None:
     stack[0] += 1
     assert weighted_sum(stack).dtype == np.float64
     np.testing.assert_allclose(weighted_sum(stack, np.array([1, 0, 2.0])), 3e8)
+
+
+def test_sums_over_clients_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold, "SUM_LEAST", 7)
+    changes = np.random.default_rng(0).normal(size=(9, 13, 5)).astype(np.float32)
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setenv("FEDREC_THREADS", str(threads))
+        total = np.ones((13, 5))
+        fold.add_clients(total, changes)
+        found.append(total)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_allclose(found[0], 1 + changes.astype(np.float64).sum(0), rtol=1e-14)

@@ -118,6 +118,7 @@ def audit(settings: RunSettings, asked: Asked, book: Book, on_row: Callable[[Row
         raise BadInput(f"{settings.method} is centralised: it has all histories in one place, and no messages to audit")
     if asked.secure and not kind.card.sum_suffices:
         raise BadInput(f"{settings.method} needs each upload, not only a sum; leave --secure out")
+    asked = replace(asked, secure=asked.secure or settings.secure)
     kinds = {name: find_attack(name) for name in asked.names()}
     prepared: Prepared | None = None
     for row, work in (*_reading(settings, asked, kinds), *_poisoning(settings, asked, kinds)):
@@ -173,14 +174,14 @@ def _poisoning(settings: RunSettings, asked: Asked, kinds: dict[str, Any]) -> It
 
         return work
 
-    guards = dict.fromkeys(("none", usual))
+    guards = dict.fromkeys(("none",) if settings.secure else ("none", usual))
     for share in asked.shares if chosen else ():
         common = {"share": share, "rounds": asked.rounds}
         for guard in guards:
             row = _row(settings, attack="", defence=guard, **common)
             yield row, figures(None, row)
         for kind in chosen:
-            ways = [(guard, False) for guard in guards] + [(usual, True)]
+            ways = [(guard, False) for guard in guards] + [(usual, True)] * (usual in guards)
             for guard, adaptive in ways:
                 row = _row(settings, attack=kind.name, defence=guard, adaptive=adaptive, **common)
                 yield row, figures(kind, row)

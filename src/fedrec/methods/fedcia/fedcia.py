@@ -18,6 +18,7 @@ from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32
 from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.maths.alignment import closed_form, gradient_steps
 from fedrec.maths.lowrank_similarity import FactoredSum, top_factors, truncated
 from fedrec.maths.packed import pack, packed_size, unpack
@@ -87,23 +88,20 @@ class SimilarityExchange:
 
     # -- the server
 
-    def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
-        """``C_s = 1/K sum_k C_k`` (section 5.2.3), folded as uploads come."""
-        if self.settings.align == "none":
-            return replace(server, weight=float(sum(len(reply.clients) for reply in replies)))
-        return (self.fold_factors if self.settings.truncates(server.n_items) else self.fold)(server, replies)
+    def sum_fields(self, server: CiaServer) -> dict[str, SumField]:
+        return {} if self.settings.align == "none" else {"similarity": SumField((packed_size(server.n_items),))}
 
-    def fold(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
-        """The mean of whole similarities; for the closed form of Eq. (6) clients need its top factors only."""
-        total, weight = np.zeros(packed_size(server.n_items)), 0.0
-        for reply in replies:
-            assert reply.upload.similarity is not None
-            weight += len(reply.clients)
-            for one in reply.upload.similarity:
-                total += one
+    def summands(self, upload: CiaUpload) -> Summands:
+        return {} if upload.similarity is None else {"similarity": Summand(upload.similarity)}
+
+    def finish(self, server: CiaServer, sums: Sums) -> CiaServer:
+        """``C_s = 1/K sum_k C_k`` (section 5.2.3); for the closed form of Eq. (6) clients need its top factors only."""
+        weight = float(sums.count)
+        if self.settings.align == "none":
+            return replace(server, weight=weight)
         if not weight:
             return server
-        mean = total / weight
+        mean = sums["similarity"] / weight
         if self.settings.align == "gradient":
             return replace(server, weight=weight, whole=mean.astype(np.float32))
         factors = top_factors(unpack(mean, server.n_items), self.settings.dim)

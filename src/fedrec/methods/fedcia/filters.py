@@ -14,9 +14,9 @@ import numpy as np
 
 from fedrec.backbones.gfcf import LocalFilter, local_filter
 from fedrec.core.block import Block, World
-from fedrec.core.fold import add_rows
 from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import offsets
 from fedrec.maths.interaction_matrix import matrix
 from fedrec.maths.lowrank_similarity import FactoredSum, truncated
@@ -62,9 +62,20 @@ class FilterExchange:
 
     # -- the server
 
-    def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
+    def sum_fields(self, server: CiaServer) -> dict[str, SumField]:
+        return {"filters": SumField((server.n_items, server.n_items))}
+
+    def summands(self, upload: CiaUpload) -> Summands:
+        assert upload.filters is not None
+        return {"filters": Summand(upload.filters)}
+
+    def finish(self, server: CiaServer, sums: Sums) -> CiaServer:
         """``F_agg = 1/K sum_k F_k`` (section 5.3.1), over this round's clients and those of earlier rounds."""
-        return self.fold_factors(server, replies) if self.settings.truncates(server.n_items) else fold(server, replies)
+        before = 0.0 if server.whole is None else server.whole.astype(np.float64) * server.weight
+        weight = server.weight + sums.count
+        if not weight:
+            return server
+        return replace(server, weight=weight, whole=((before + sums["filters"]) / weight).astype(np.float32))
 
     def fold_factors(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
         """The same in thin factors: m x m is never built."""
@@ -109,16 +120,3 @@ class FilterExchange:
     def client_bytes(self, world: World) -> int:
         m = world.n_items
         return 16 * m * self.settings.sent_rank(m) if self.settings.truncates(m) else 12 * m * m
-
-
-def fold(server: CiaServer, replies: Iterator[Reply[CiaUpload]]) -> CiaServer:
-    """The mean of whole filters, as uploads come."""
-    total, weight = np.zeros((server.n_items, server.n_items)), 0.0
-    if server.whole is not None:
-        total += server.whole.astype(np.float64) * server.weight
-        weight = server.weight
-    for reply in replies:
-        assert reply.upload.filters is not None
-        weight += len(reply.clients)
-        add_rows(total, reply.upload.filters)
-    return replace(server, weight=weight, whole=(total / weight).astype(np.float32)) if weight else server

@@ -10,7 +10,9 @@ import numpy as np
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.sums import SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
+from fedrec.errors import BadInput
 from fedrec.methods.fedcia.fedcia import SimilarityExchange
 from fedrec.methods.fedcia.filters import FilterExchange
 from fedrec.methods.fedcia.messages import CiaDownload, CiaServer, CiaUpload
@@ -69,7 +71,24 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         return self.exchange.local_update(private, download, block, keys)
 
     def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]], keys: Keys) -> CiaServer:
-        return self.exchange.aggregate(server, replies)
+        if self.factors(server):  # thin factors of a mean are not the mean of thin factors
+            return self.exchange.fold_factors(server, replies)
+        return super().aggregate(server, replies, keys)
+
+    def factors(self, server: CiaServer) -> bool:
+        """Whether clients send thin factors (section 5.4.2) instead of whole matrices."""
+        return self.settings.align != "none" and bool(self.settings.truncates(server.n_items))
+
+    def sum_fields(self, server: CiaServer, users: int) -> dict[str, SumField]:
+        if self.factors(server):
+            raise BadInput("fedcia sends thin factors here, which do not add up; --set form=full sends whole matrices")
+        return self.exchange.sum_fields(server)
+
+    def summands(self, upload: CiaUpload, download: CiaDownload) -> Summands:
+        return self.exchange.summands(upload)
+
+    def finish(self, server: CiaServer, sums: Sums, keys: Keys) -> CiaServer:
+        return self.exchange.finish(server, sums)
 
     def score(self, private: OwnModel, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         scores = self.exchange.score(private, model, block)

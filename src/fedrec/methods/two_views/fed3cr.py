@@ -12,19 +12,17 @@ complementarity=l2, mutual-information.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from fedrec.core.block import Block
-from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.core.method import Card, Keys, Update
+from fedrec.methods._shared.embedding import ItemDownload, ItemUpload
 from fedrec.methods.two_views.fedrap import regularisers, schedule
 from fedrec.methods.two_views.held import TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
-from fedrec.methods.two_views.tables import mean_of_clients
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
@@ -142,7 +140,10 @@ class Fed3crSettings(TwoViewSettings):
 
 
 class Fed3cr(TwoViews):
-    """Adaptive consensus enhancement with consistency and complementarity."""
+    """Adaptive consensus enhancement with consistency and complementarity.
+
+    Lines 7-8 of Algorithm 1 are a mean of changes: C (Eq. 8) and theta become the means over the clients of the round.
+    """
 
     name = "fed3cr"
     plain: ClassVar[Loss] = staticmethod(loss)
@@ -178,10 +179,6 @@ class Fed3cr(TwoViews):
     ) -> Update[TwoViewPrivate, ItemUpload]:
         """LocalUpdate of Algorithm 1: E epochs of gradient descent on C_i, V_i, theta_i and u_i."""
         return self.descend(loss, private, download, block, keys)
-
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        """Lines 7-8 of Algorithm 1: C (Eq. 8) and theta become the means over the clients of the round."""
-        return mean_of_clients(server, replies)
 
     def scorer_name(self) -> str:
         return SCORERS[self.settings.base]

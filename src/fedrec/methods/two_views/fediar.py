@@ -9,7 +9,7 @@ batched engine. In the first rounds (warm-up) local and global tables are identi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,9 @@ from fedrec import keyed
 from fedrec.backbones.gated import GatedViews, GateKind
 from fedrec.core import disk_array
 from fedrec.core.block import Block, World
-from fedrec.core.fold import add_rows
 from fedrec.core.messages import Float32, Rows
-from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.method import Card, Keys, Method, Update
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
@@ -184,15 +184,17 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         )
         return Update(kept, IarUpload(common), trained.loss, IarLocal(download.items, common))
 
-    def aggregate(self, server: IarServer, replies: Iterator[Reply[IarUpload]], keys: Keys) -> IarServer:
+    def sum_fields(self, server: IarServer, users: int) -> dict[str, SumField]:
+        return {"items": SumField(server.items.shape)}
+
+    def summands(self, upload: IarUpload, download: IarDownload) -> Summands:
+        return {"items": Summand(upload.rows)}
+
+    def finish(self, server: IarServer, sums: Sums, keys: Keys) -> IarServer:
         """Lines 7-9 (Eq. 17): the mean change, and one step along both explorations, their gradients taken at Z_g."""
-        total, count = np.zeros(server.items.shape, np.float64), 0
-        for reply in replies:
-            add_rows(total, reply.upload.rows)
-            count += len(reply.clients)
-        if not count:
+        if not sums.count:
             return server
-        moved = server.items + total / count
+        moved = server.items + sums["items"] / sums.count
         mixture = server.mixture
         if self.settings.explore:
             step, mixture = self.exploration(server, keys)

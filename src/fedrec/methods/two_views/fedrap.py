@@ -11,19 +11,17 @@ and uploads its C, which the server averages. The two weights may rise with the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from fedrec.core.block import Block
-from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.core.method import Card, Keys, Update
+from fedrec.methods._shared.embedding import ItemDownload, ItemUpload
 from fedrec.methods.registry import find
 from fedrec.methods.two_views.held import TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
-from fedrec.methods.two_views.tables import mean_of_clients
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ class FedRapSettings(TwoViewSettings):
 
 
 class FedRap(TwoViews):
-    """Additive personalisation: ``w . (c_j + d_ij) + b``."""
+    """Additive personalisation: ``w . (c_j + d_ij) + b``; C becomes the mean of the clients' C."""
 
     name = "fedrap"
     Settings = FedRapSettings
@@ -103,10 +101,6 @@ class FedRap(TwoViews):
         if self.objective(keys.round).enhanced:  # what Fed3CR plugs into FedRAP (its Figure 8)
             plain = find("fed3cr").plain  # type: ignore[union-attr]
         return self.descend(plain, private, download, block, keys)
-
-    def aggregate(self, server: ItemServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> ItemServer:
-        """The server's step: C becomes the mean of the clients' C."""
-        return mean_of_clients(server, replies)
 
     def extra(self, number: int) -> dict[str, Any]:
         rise = schedule(self.settings.schedule, number)

@@ -1,27 +1,19 @@
-"""Item tables of a block of clients: how they start, are stacked, averaged, read and multiplied."""
+"""Item tables of a block of clients: how they start, are stacked, read and multiplied."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.backbones.tables import ItemTable
 from fedrec.core import wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Rows
-from fedrec.core.method import Keys, Reply
+from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64
-from fedrec.methods._shared.embedding import EmbeddingSettings, ItemServer, ItemUpload, fresh
-from fedrec.threads import thread_count
-
-SUM_LEAST = 1 << 14
-"""Numbers of a table that are worth a thread of their own."""
+from fedrec.methods._shared.embedding import EmbeddingSettings, fresh
 
 
 def fresh_table(world: World, keys: Keys, chosen: Any, purpose: str, scale: float) -> Float32:
@@ -52,25 +44,6 @@ def prototypes(block: Block, common: Float32 | None, tables: Float32 | None) -> 
     return found
 
 
-def mean_of_clients(server: ItemServer, replies: Iterator[Reply[ItemUpload]]) -> ItemServer:
-    """The server moved to the clients' mean table and mean networks, summed in 64 bits as uploads come."""
-    items = np.zeros(server.items.shape, np.float64)
-    networks = {name: np.zeros(array.shape, np.float64) for name, array in server.networks.items()}
-    count = 0
-    for reply in replies:
-        add_clients(items, wire.whole_tables(reply.upload.rows))
-        for name, change in reply.upload.networks.items():
-            add_clients(networks[name], change)
-        count += len(reply.clients)
-    if not count:
-        return server
-    return replace(
-        server,
-        items=(server.items + items / count).astype(np.float32),
-        networks={name: (server.networks[name] + total / count).astype(np.float32) for name, total in networks.items()},
-    )
-
-
 def enlarged(items: Float32, changes: Rows | None, users: Float32, owners: Int64) -> Float32:
     """``u . c`` for every user and item, with each client's own changes on top: ``[users, n_items]``."""
     if changes is None:
@@ -86,18 +59,3 @@ def add_products(scores: Float32, tables: Float32, users: Float32, owners: Int64
     """``scores[u] += tables[owners[u]] u`` for every user, in place; as fast as memory is read."""
     for user, client in enumerate(owners):
         scores[user] += tables[client] @ users[user]
-
-
-def add_clients(total: NDArray[np.float64], changes: Float32) -> None:
-    """``total += the sum over clients``, in 64 bits; threads take parts of the table, so that sums stay the same."""
-    threads = thread_count()
-    into, each = total.reshape(-1), changes.reshape(len(changes), -1)
-    size = max(SUM_LEAST, -(-len(into) // threads))
-
-    def part(first: int) -> None:
-        own = slice(first, first + size)
-        into[own] += each[:, own].sum(0, dtype=np.float64)
-
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(part, first) for first in range(0, len(into), size)]:
-            done.result()

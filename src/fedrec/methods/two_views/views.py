@@ -21,6 +21,7 @@ from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.mean import MeanOfChanges
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
 from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
 
 
-class TwoViews(Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
-    """Clients with two views of every item; a paper adds its objective and its server step."""
+class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):
+    """Clients with two views of every item; a paper adds its objective. The server takes the mean of the changes."""
 
     Settings = TwoViewSettings
     Private, Upload, Download = TwoViewPrivate, ItemUpload, ItemDownload

@@ -9,7 +9,7 @@ import pytest
 from two_views_made import FULL, VARIANTS, assert_alike, made_block, parameters, trained
 
 from fedrec.data.ragged import Ragged, offsets
-from fedrec.methods.two_views import fedrap, tables
+from fedrec.methods.two_views import fedrap
 from fedrec.methods.two_views.scratch import Scratch
 
 
@@ -63,19 +63,6 @@ def test_scratch_gives_the_same_memory_for_a_name() -> None:
     assert small.data_ptr() == large.data_ptr()
     assert scratch.take("b", 4, 6).data_ptr() != large.data_ptr()
     assert scratch.take("a", 5, 6).shape == (5, 6)
-
-
-def test_sums_over_clients_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "SUM_LEAST", 7)
-    changes = np.random.default_rng(0).normal(size=(9, 13, 5)).astype(np.float32)
-    found = []
-    for threads in (1, 4):
-        monkeypatch.setenv("FEDREC_THREADS", str(threads))
-        total = np.ones((13, 5))
-        tables.add_clients(total, changes)
-        found.append(total)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_allclose(found[0], 1 + changes.astype(np.float64).sum(0), rtol=1e-14)
 
 
 ALTERNATIVES = {

@@ -1,0 +1,59 @@
+"""The server step of most methods: every table and network moves by the (weighted) mean of the clients' changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fedrec.core.fold import Float64
+from fedrec.core.messages import Array
+from fedrec.core.method import Keys
+from fedrec.core.sums import SumField, Summand, Summands, Sums
+from fedrec.methods._shared.embedding import ItemServer
+
+
+class MeanOfChanges:
+    """``Q <- Q + sum_u w_u (Q_u - Q) / sum_u w_u``, and the same for networks; every client counts the same.
+
+    A method with weights gives them in :meth:`weights`, and in :meth:`largest_weight` how large they can be.
+    """
+
+    def weights(self, upload: Any) -> Array | None:
+        """``[clients]`` w_u; None: 1."""
+        return None
+
+    def largest_weight(self, n_items: int, users: int) -> float | None:
+        """The largest weight of a client with at most so many users; None where there are no weights."""
+        return None
+
+    def sum_fields(self, server: ItemServer, users: int) -> dict[str, SumField]:
+        largest = self.largest_weight(len(server.items), users)
+        found = {"items": SumField(server.items.shape, largest or 1.0)}
+        found |= {network(name): SumField(layer.shape, largest or 1.0) for name, layer in server.networks.items()}
+        if largest is not None:
+            found["weight"] = SumField((), bound=largest, protected=False)
+        return found
+
+    def summands(self, upload: Any, download: Any) -> Summands:
+        weights = self.weights(upload)
+        found = {"items": Summand(upload.rows, weights)}
+        found |= {network(name): Summand(change, weights) for name, change in upload.networks.items()}
+        if weights is not None:
+            found["weight"] = Summand(weights)
+        return found
+
+    def finish(self, server: Any, sums: Sums, keys: Keys) -> Any:
+        weight = float(sums["weight"]) if "weight" in sums.totals else float(sums.count)
+        if not weight:
+            return server
+
+        def moved(before: Array, total: Float64) -> Array:
+            return (before + total / weight).astype(before.dtype)
+
+        networks = {name: moved(layer, sums[network(name)]) for name, layer in server.networks.items()}
+        return replace(server, items=moved(server.items, sums["items"]), networks=networks)
+
+
+def network(name: str) -> str:
+    """The sum of a network's layer."""
+    return f"networks[{name}]"

@@ -1,0 +1,236 @@
+"""The in-process runtime with secure sums: real keys and masks, cohort after cohort, so that any number can take part.
+
+A client that drops out falls silent in one of the protocol's first three steps, drawn anew in every attempt; of the
+others as many fall silent later, when their vector is in the sum already. A cohort with too few left is summed again
+with fresh keys, without those who are gone. All of that is known before anybody trains: a round that cannot be summed
+raises, and changes neither the server's state nor anybody's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.core.loop import Cost, Evaluated
+from fedrec.core.method import Keys, Method
+from fedrec.core.population import Population
+from fedrec.core.sums import Sums
+from fedrec.data.ragged import Int64
+from fedrec.evaluation.task import Task
+from fedrec.runs.settings import RunSettings
+from fedrec.secure.aggregator import SecureSum
+from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
+from fedrec.secure.contribution import LOSS, Guard, layout_of, loss_of, vector_of
+from fedrec.secure.course import STEPS, Course
+from fedrec.secure.failures import TooFew
+from fedrec.secure.layout import Layout
+from fedrec.secure.messages import Kind
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
+from fedrec.secure.rules import neighbourhood
+from fedrec.secure.simulate import Cohort, Level, Simulated
+from fedrec.simulate.runtime import Simulator
+
+RUN = "simulation"
+
+
+@dataclass(frozen=True)
+class SecureOptions:
+    """How secure sums are made."""
+
+    nodes: int = 0
+    """So many nodes add up their clients; 0: every client takes part itself."""
+    least: int = 3
+    dropout: float = 0.1
+    """Allowed share."""
+    colluding: float = 0.05
+    cohort: int = SIZE
+    work: Level = "masks"
+    silent: float = 0.0
+    """Probability with which clients fall silent (``--dropout``)."""
+    attempts: int = Policy.attempts
+
+    @classmethod
+    def of(cls, settings: RunSettings) -> SecureOptions:
+        return cls(
+            settings.nodes if settings.secure_by == "nodes" else 0,
+            settings.secure_least,
+            settings.secure_dropout,
+            settings.secure_colluding,
+            settings.secure_cohort,
+            settings.secure_work,
+            settings.dropout,
+        )
+
+
+@dataclass
+class Costs:
+    """What the cohorts of a round cost together."""
+
+    cohorts: int = 0
+    repeated: int = 0
+    smallest: int = 0
+    steps: Any = field(default_factory=lambda: np.zeros((2, len(STEPS))))
+    seconds: dict[str, float] = field(default_factory=lambda: {"clients": 0.0, "server": 0.0})
+
+    def add(self, done: Simulated) -> None:
+        size = len(done.sum.survivors)
+        self.smallest = min(self.smallest, size) if self.cohorts else size
+        self.cohorts += 1
+        self.steps += done.traffic.upload.sum(0), done.traffic.download.sum(0)
+        for who, seconds in done.seconds.items():
+            self.seconds[who] += seconds
+
+    def as_dict(self, clients: int, layout: Layout, plain: float) -> dict[str, Any]:
+        """For the record: bytes are means per client in the sum."""
+        each = self.steps / max(1, clients)
+        return {
+            "cohorts": self.cohorts,
+            "smallest_cohort": self.smallest,
+            "repeated": self.repeated,
+            "bits": layout.bits,
+            "bytes": {
+                way: dict(zip(STEPS, each[i].tolist(), strict=True)) for i, way in enumerate(("upload", "download"))
+            },
+            "plain_upload": plain,
+            "seconds": dict(self.seconds),
+        }
+
+
+class SecureSimulator(Simulator):
+    """A :class:`~fedrec.simulate.runtime.Simulator` whose server sees sums of cohorts only."""
+
+    guard: Guard = Guard()
+
+    def __init__(
+        self,
+        method: Method[Any, Any, Any, Any],
+        people: Population,
+        task: Task,
+        seed: int,
+        secure: SecureOptions,
+        **options: Any,
+    ) -> None:
+        super().__init__(method, people, task, seed, **options)
+        self.secure = secure
+        n = people.world.n_clients
+        if secure.nodes:
+            groups = np.array_split(np.arange(n), secure.nodes)
+            self.owner = np.repeat(np.arange(secure.nodes), [len(group) for group in groups])
+            self.names = [f"node{number:0{len(str(secure.nodes - 1))}d}" for number in range(secure.nodes)]
+        else:
+            self.owner, self.names = np.arange(n), list(people.client_ids)
+        self._place = {name: place for place, name in enumerate(self.names)}
+        _ = self.layout  # a method or a bound that cannot be summed is known before the first round
+
+    @property
+    def layout(self) -> Layout:
+        """What is summed with the server's present state."""
+        users = int(np.diff(self.people.block.user_start).max(initial=1))
+        clients = int(np.bincount(self.owner).max(initial=1))
+        fields, most = self.method.sum_fields(self.server, users), min(len(self.names), 2 * self.secure.cohort)
+        return layout_of(fields, self.method.settings, users=users, clients=clients, summands=most)
+
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
+        layout, costs = self.layout, Costs()
+        courses = self._courses(number, chosen, answering, layout, costs)
+        inside = [self._clients(course, answering) for course in courses]
+        answering = np.concatenate(inside)
+        done, keys, before = self._begin(answering, evaluate), Keys(self.seed, number), time.perf_counter()
+        # cohort after cohort: one at a time is open
+        total = sum_of_sums(self._sums(courses, inside, keys, evaluate, done, costs)).fields
+        done.loss = float(total.pop(LOSS))
+        plain = done.upload / max(1, len(answering))
+        done.upload = int(costs.steps[0].sum())
+        done.download += int(costs.steps[1].sum())
+        self.server = self.method.finish(self.server, Sums(total, answering), keys)
+        cost, evaluated = self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
+        return replace(cost, secure=costs.as_dict(len(answering), layout, plain)), evaluated
+
+    # who is with whom, and who falls silent when
+
+    def _courses(self, number: int, chosen: Int64, answering: Int64, layout: Layout, costs: Costs) -> list[Course]:
+        """An attempt that works for every cohort; raises where there is none."""
+        people = chosen if not self.secure.nodes else answering  # a node answers for those of its clients that do
+        taking = [self.names[owner] for owner in np.unique(self.owner[people])]
+        if len(taking) < self.secure.least:
+            raise TooFew(
+                f"round {number}: {len(taking)} participants, a secure sum needs {self.secure.least}; nothing was sent"
+            )
+        groups = assign(taking, self.seed, RUN, number, self.secure.cohort).groups
+        return [
+            self._course(number, cohort, list(group), answering, layout, costs) for cohort, group in enumerate(groups)
+        ]
+
+    def _course(
+        self, number: int, cohort: int, members: list[str], answering: Int64, layout: Layout, costs: Costs
+    ) -> Course:
+        chosen, why = self.secure, ""
+        for attempt in range(chosen.attempts):
+            if len(members) < chosen.least:
+                why = f"{len(members)} participants are left, {chosen.least} are needed"
+                break
+            rules = neighbourhood(len(members), chosen.dropout, chosen.colluding).rules
+            plan = Plan.of(RUN, number, members, layout, rules, cohort=cohort, attempt=attempt)
+            silent = self._silent(plan, answering)
+            try:
+                return Course.of(plan, silent)
+            except TooFew as few:
+                costs.repeated += 1
+                why = str(few)
+                if not few.repeat:
+                    break
+            gone = {plan.members[place] for place, step in silent.items() if step <= Kind.INPUT}
+            members = [name for name in members if name not in gone]
+        raise TooFew(f"round {number} has no secure sum of cohort {cohort}, and nothing of it was used: {why}")
+
+    def _silent(self, plan: Plan, answering: Int64) -> dict[int, Kind]:
+        """The step from which on members are silent."""
+        if self.secure.nodes:
+            return {}
+        places = np.array([self._place[name] for name in plan.members])
+        base = keyed.stream(self.seed, plan.round, "silent", plan.attempt)
+        draws = keyed.uniform(keyed.streams(base, self.people.block.client_keys[places]), 2)
+        gone = ~np.isin(places, answering)
+        late = ~gone & (draws[:, 0] < self.secure.silent)
+        step = np.where(gone, (3 * draws[:, 1]).astype(int), 3 + (2 * draws[:, 1]).astype(int))
+        return {int(place): Kind(int(step[place])) for place in np.flatnonzero(gone | late)}
+
+    def _clients(self, course: Course, answering: Int64) -> Int64:
+        """Positions of the clients in a cohort's sum, participant after participant."""
+        inside = np.array([self._place[course.plan.members[place]] for place in course.survivors])
+        own = answering[np.isin(self.owner[answering], inside)]
+        return own[np.argsort(self.owner[own], kind="stable")]
+
+    # the sums
+
+    def _sums(
+        self, courses: list[Course], inside: list[Int64], keys: Keys, evaluate: bool, done: Any, costs: Costs
+    ) -> Iterator[SecureSum]:
+        for course, clients in zip(courses, inside, strict=True):
+            cohort = Cohort(course.plan, course.dropouts, seed=self.seed, level=self.secure.work)
+            for name, parts in self._parts(clients, keys, evaluate, done):
+                cohort.add(course.plan.place[name], vector_of(course.plan, parts, self.guard))
+            found = cohort.finish()
+            costs.add(found)
+            yield found.sum
+
+    def _parts(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Each participant with the sum over its clients, which come one after the other."""
+        owners, seen = self.owner[clients], 0
+        parts: dict[str, Any] = {}
+        for work in self.work(clients, keys, evaluate, done):
+            summands = self.method.summands(work.reply.upload, work.download)
+            losses = loss_of(work.loss)
+            for c in range(len(losses)):
+                own = {name: summand.of(c) for name, summand in summands.items()} | {LOSS: losses[c]}
+                parts = {name: parts[name] + value for name, value in own.items()} if parts else own
+                seen += 1
+                if seen == len(owners) or owners[seen] != owners[seen - 1]:
+                    yield self.names[owners[seen - 1]], parts
+                    parts = {}

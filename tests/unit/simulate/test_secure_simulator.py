@@ -1,0 +1,144 @@
+"""Secure sums in process: what equals the plain run, what is repeated, what fails closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedrec.core.messages import Rows
+from fedrec.core.participation import Participation
+from fedrec.core.settings import PrivacySettings
+from fedrec.core.state import flatten
+from fedrec.core.sums import SumField, Summand
+from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
+from fedrec.laws.broken import Comparison, LawBroken
+from fedrec.laws.secured import secure_sums_change_nothing
+from fedrec.laws.small_runs import plan, run, simulator, world
+from fedrec.secure.contribution import FREE, MOST_LOSS, Guard, Parts, layout_of, loss_of
+from fedrec.secure.failures import TooFew
+from fedrec.simulate.secured import SecureOptions, SecureSimulator
+
+
+def pair(secure: SecureOptions, **settings: Any) -> tuple[Any, Any]:
+    """The plain and the secure runtime of one method."""
+    return tuple(simulator("fedavg", world("tiny"), secure=one, settings=settings) for one in (None, secure))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "secure",
+    [
+        SecureOptions(nodes=3),
+        SecureOptions(nodes=4, cohort=6, work="protocol"),
+        SecureOptions(cohort=15, work="protocol"),
+        SecureOptions(cohort=10, work="sums"),
+    ],
+    ids=str,
+)
+def test_nodes_and_every_level_of_work_give_the_plain_run(secure: SecureOptions) -> None:
+    plain, hidden = pair(secure, clip=5.0)
+    law = Comparison("10", "fedavg")
+    one, other = (run(sim, plan(2)) for sim in (plain, hidden))
+    law.metrics(one, other, "with secure sums")
+    law.states(plain.snapshot(), hidden.snapshot(), "with secure sums")
+    found = other.records[0].secure
+    assert found is not None
+    assert found["repeated"] == 0
+    assert found["smallest_cohort"] == (secure.nodes or secure.cohort)
+    assert other.records[0].bytes["upload"] == pytest.approx(sum(found["bytes"]["upload"].values()), abs=1)
+
+
+def test_more_dropouts_than_allowed_are_summed_again_without_those_who_are_gone() -> None:
+    plain, hidden = pair(SecureOptions(cohort=15, dropout=0.0, silent=0.2, attempts=40))
+    some = plan(2, Participation(1.0, dropout=0.3))
+    one, other = run(plain, some), run(hidden, some)
+    Comparison("10", "fedavg").metrics(one, other, "with secure sums")
+    assert all(record.secure is not None and record.secure["repeated"] >= 1 for record in other.records)
+    assert [r.participants for r in one.records] == [r.participants for r in other.records]
+
+
+@pytest.mark.parametrize(("least", "attempts"), [(25, 8), (3, 1)])
+def test_below_the_threshold_nothing_changes(least: int, attempts: int) -> None:
+    _, hidden = pair(SecureOptions(least=least, dropout=0.0, attempts=attempts))
+    run(hidden, plan(1))
+    before = flatten(hidden.snapshot())[0]
+    everyone = np.arange(30)
+    with pytest.raises(TooFew, match="round 2 has no secure sum of cohort 0, and nothing of it was used"):
+        hidden.round(2, everyone, everyone[:20], False)
+    after = flatten(hidden.snapshot())[0]
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    with pytest.raises(TooFew, match="2 participants, a secure sum needs"):
+        hidden.round(2, everyone[:2], everyone[:2], False)
+
+
+def test_a_number_beyond_its_bound_is_an_error_that_names_the_field() -> None:
+    _, hidden = pair(SecureOptions(work="sums"))
+
+    class Enlarging(Guard):
+        def bounded(self, parts: Parts) -> Parts:
+            return {**parts, "items": parts["items"] + 1e9}
+
+    hidden.guard = Enlarging()
+    before = hidden.server
+    with pytest.raises(BadInput, match="field 'items': a number of magnitude 1e\\+09 is beyond the bound"):
+        hidden.round(1, np.arange(30), np.arange(30), False)
+    assert hidden.server is before
+
+
+def test_the_law_notices_a_sum_that_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Doubling(Guard):
+        def bounded(self, parts: Parts) -> Parts:
+            return {**parts, "items": 2 * parts["items"]}
+
+    monkeypatch.setattr(SecureSimulator, "guard", Doubling())
+    with pytest.raises(LawBroken, match="fcf breaks law 10"):
+        secure_sums_change_nothing("fcf")
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "why"),
+    [
+        ("fedca", {}, "fedca cannot run with --secure: its server needs each client's upload"),
+        ("ease", {}, "ease is centralised: there are no uploads to hide"),
+    ],
+)
+def test_methods_without_sums_are_refused_by_one_line(method: str, settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        resolve(method, {"data": "demo", "secure": True, "settings": settings})
+
+
+def test_factors_are_refused_before_the_first_round() -> None:
+    with pytest.raises(BadInput, match="fedcia sends thin factors here"):
+        simulator("fedcia", world("tiny"), secure=SecureOptions(), settings={"form": "truncated"})
+
+
+def test_bounds_come_from_the_clip_and_else_from_the_field() -> None:
+    fields = {"items": SumField((4, 2), weight=3.0), "weight": SumField((), bound=7.0, protected=False)}
+
+    def layout(**given: Any) -> Any:
+        return layout_of(fields, PrivacySettings(**given), users=2, clients=5, summands=100)
+
+    clipped, free, noised = layout(clip=1.0), layout(), layout(clip=1.0, noise=0.1)
+    assert [f.bound for f in clipped.fields] == pytest.approx([5 * 3.003, 35.0, 5 * MOST_LOSS])
+    assert [f.bound for f in free.fields] == [5 * 6 * FREE, 35.0, 5 * MOST_LOSS]
+    assert [f.bound for f in noised.fields] == [f.bound for f in free.fields]
+    assert (clipped.bits, free.bits, noised.bits) == (32, 64, 64)
+    assert loss_of(np.array([np.nan, 1e9, -2.0])).tolist() == [0.0, MOST_LOSS, -2.0]
+
+
+@given(st.integers(1, 5), st.booleans(), st.booleans(), st.integers(0, 99))
+def test_what_clients_add_is_what_is_added(clients: int, compact: bool, weighted: bool, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    values: Any = draw.normal(size=(clients, 3, 2)).astype(np.float32)
+    if compact:
+        start = np.arange(clients + 1, dtype=np.int64)
+        ids = draw.integers(0, 3, clients).astype(np.int32)
+        values = Rows(start, ids, draw.normal(size=(clients, 2)).astype(np.float32), 3)
+    summand = Summand(values, draw.integers(0, 9, clients) if weighted else None)
+    total = np.zeros((3, 2))
+    summand.add_to(total)
+    np.testing.assert_allclose(sum(summand.of(c) for c in range(clients)), total, rtol=1e-12, atol=1e-12)
