@@ -22,6 +22,9 @@ def test_a_method_is_audited_into_a_table_a_page_and_a_file_for_cards(fedrec: Cl
     rows = json.loads((tmp_path / "audit.json").read_text())["rows"]
     assert {row["attack"] for row in rows} == {"touched", "", "boost"}
     assert "fedrec audit fedspectral" in (tmp_path / "book" / "audit.md").read_text()
+    page = (tmp_path / "book" / "audit.html").read_text()
+    assert "1.00 / 1.00 (touched)" in page
+    assert "Who attacks, and what they see" in page
     cards = yaml.safe_load((tmp_path / "cards.yaml").read_text())
     assert cards["methods"]["fedspectral"]["items"].startswith("1.00 / 1.00")
     again = fedrec(*words, "--rounds", "2", "--out", "book")

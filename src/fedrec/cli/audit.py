@@ -62,6 +62,7 @@ def audit(
     from fedrec.experiment.audit.auditing import Asked, Book, Row, as_text
     from fedrec.experiment.audit.auditing import audit as carry_out
     from fedrec.report.model.audit import summarise
+    from fedrec.report.page.audit import audit_page
     from fedrec.report.text import audit as words
     from fedrec.report.text.terminal import print_table
     from fedrec.runs.atomic import write_text
@@ -92,6 +93,7 @@ def audit(
     command = command_line(context)
     if out is not None:
         write_text(out / "audit.md", words.markdown_page(summaries, heading, command))
+        write_text(out / "audit.html", audit_page(book.rows, summaries, heading, command))
     if json_file is not None:
         write_text(json_file, as_text(book.rows))
     if store is not None:

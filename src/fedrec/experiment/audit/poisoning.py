@@ -116,6 +116,7 @@ def poisoned_figures(
     sim.poison, sim.dishonest = poison, dishonest
     sim.evaluating.wanted &= ~bad_users
     everyone = np.arange(people.world.n_clients)
+    rounds = min(rounds, sim.method.settled_after() or rounds)  # more would change nothing
     for number in range(1, rounds + 1):
         sim.round(number, everyone, everyone, False)
     means = sim.evaluate(rounds).valid.means()
