@@ -22,7 +22,7 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.summed import Budget
-from fedrec.runs.plan import participation_of, plan_of
+from fedrec.runs.plan import defence_of, participation_of, plan_of
 from fedrec.runs.settings import RunSettings
 
 
@@ -120,7 +120,7 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
     from fedrec.simulate.runtime import Simulator
 
-    return Simulator(method, people, task, settings.seed, **options)
+    return Simulator(method, people, task, settings.seed, robust=defence_of(settings), **options)
 
 
 def check_device(device: str) -> None:

@@ -63,6 +63,7 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
         paper="Chai et al., IEEE Intelligent Systems 2020",
         upload="gradient of the loss with respect to the item table (or the table's change: exchange=parameters)",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "no homomorphic encryption: a sum suffices, so secure aggregation can protect it",
             "implicit feedback with BCE instead of ratings, as in the papers that use it as a baseline",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -205,6 +206,14 @@ class Node:
     def names(self) -> Names:
         return Names(**self.store.read_json("names.json"))
 
+    def keys(self, number: int) -> Keys:
+        """The randomness of a round: clients draw from a secret of this node, unless the run must be repeatable."""
+        if self.options.repeatable:
+            return Keys(self.settings.seed, number)
+        if not self.store.has("secret.json"):
+            self.store.write_json("secret.json", {"secret": secrets.token_hex(32)})
+        return Keys(self.settings.seed, number, str(self.store.read_json("secret.json")["secret"]))
+
     def private(self, name: str) -> Any:
         """Private state out of one of the node's files."""
         return self.store.read(name, self.method.Private)[0]
@@ -235,7 +244,7 @@ class Node:
         counts: list[int] = []
         loss = 0.0
         chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
-        keys = Keys(self.settings.seed, ask.train)
+        keys = self.keys(ask.train)
         for first in range(0, len(ask.positions), size):
             positions = ask.positions[first : first + size]
             part = block.take(positions)
@@ -304,7 +313,7 @@ class Node:
             return self.private(name)
         if ask.base:
             raise UnknownRun(f"the private state of round {ask.base} is not here any more")
-        private = self.method.start_clients(ask.world, block, Keys(self.settings.seed, 0))
+        private = self.method.start_clients(ask.world, block, self.keys(0))
         self.store.write(name, private)
         return private
 

@@ -54,7 +54,8 @@ class NodeOptions:
     most_mb: int = 65_536
     """A run of which one client needs more is refused."""
     repeatable: bool = False
-    """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
+    """Whether what clients draw (starts, negatives, noise) is keyed by the run's seed alone, as in a simulation,
+    instead of secret."""
     members: Path | None = None
     """Whom it takes part in secure sums with (``members.json``, from its operator); with it, in no other runs."""
     sums_key: Path | None = None
