@@ -100,8 +100,9 @@ def node(
 @app.command(
     "run",
     cls=o.takes(
-        "protocol", "rounds", "seed", "participation", "rest", "settings", "min_interactions", "evaluate_every",
-        before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
+        "protocol", "rounds", "seed", "participation", "rest", "robust", "robust_factor", "robust_share", "settings",
+        "min_interactions", "evaluate_every",
+        before="deadline", seed={"help": "Seed of what the server draws; nodes have a secret of their own."},
     ),
 )  # fmt: skip
 def run(
