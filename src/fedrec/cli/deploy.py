@@ -152,9 +152,10 @@ def node(
 @app.command(
     "run",
     cls=o.takes(
-        "protocol", "rounds", "seed", "participation", "rest", "settings", "epsilon", "delta", "min_interactions",
-        "evaluate_every", "secure", "secure_by", "secure_least", "secure_dropout", "secure_colluding", "secure_cohort",
-        before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
+        "protocol", "rounds", "seed", "participation", "rest", "robust", "robust_factor", "robust_share", "settings",
+        "epsilon", "delta", "min_interactions", "evaluate_every", "secure", "secure_by", "secure_least",
+        "secure_dropout", "secure_colluding", "secure_cohort",
+        before="deadline", seed={"help": "Seed of what the server draws; nodes have a secret of their own."},
     ),
 )  # fmt: skip
 def run(

@@ -40,10 +40,10 @@ class Card:
     """What the client sends, each round."""
     sum_suffices: bool
     """Whether the server needs only the sum of uploads, so that secure aggregation is possible."""
-    robust: str = "none"
-    """What guards the fold against dishonest clients unless a run says otherwise (:mod:`fedrec.robust.defence`)."""
     departures: tuple[str, ...] = ()
     """Where this differs from the paper or from its public code, and why."""
+    robust: str = "none"
+    """What guards the fold against dishonest clients unless a run says otherwise (:mod:`fedrec.robust.defence`)."""
 
 
 @dataclass(frozen=True)
