@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
-from fedrec.core.population import Population
+from fedrec.core.population import Population, newcomers
 from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.evaluating import evaluate_parts
 from fedrec.evaluation.sums import MetricSums
@@ -24,6 +25,9 @@ class Evaluation:
     def __init__(
         self, task: Task, people: Population, seed: int, *, memory_mb: int = 1024, evaluate_users: int | None = None
     ) -> None:
+        self.new = len(task.newcomers) > 0
+        """Whether those evaluated are new: served by their history, in no training."""
+        people = newcomers(task) if self.new else people
         self.task, self.people = task, people
         self.held = {part: task.held(part, people.users) for part in ("valid", "test")}
         self.wanted = np.ones(len(people.users), bool)
@@ -57,7 +61,10 @@ class Evaluation:
 
     def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
-        back = np.empty_like(self.people.users)
-        back[self.people.users] = np.arange(len(back))
+        def of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            whole = np.full(self.task.data.n_users, np.nan)
+            whole[self.people.users] = values
+            return whole
+
         sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
-        return Evaluated(sums["valid"], sums["test"], {name: v[back] for name, v in self.values["test"].items()})
+        return Evaluated(sums["valid"], sums["test"], {name: of_all(v) for name, v in self.values["test"].items()})
