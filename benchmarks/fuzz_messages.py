@@ -29,11 +29,11 @@ from fedrec.deploy.messages.envelope import (
     pack_ask,
     pack_hello,
     pack_meet,
-    pack_settle,
+    pack_selected,
     unpack_answer,
     unpack_hello,
 )
-from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Ask, Meet, Selected
 from fedrec.deploy.messages.plain_values import BadLetter, parse
 from fedrec.deploy.node.node import Node, UnknownRun
 from fedrec.deploy.node.worker import Worker
@@ -172,7 +172,7 @@ class Messages:
         return self._handled(one, pack_meet(Meet("met-1", one.meet.settings, one.meet.catalogue)), draw)
 
     def _settle(self, one: Case, draw: random.Random) -> Outcome:
-        return self._handled(one, pack_settle(Settle(RUN, 1)), draw)
+        return self._handled(one, pack_selected(Selected(RUN, 1)), draw)
 
     def _handled(self, one: Case, plain: Plain, draw: random.Random) -> Outcome:
         letter = opened(damaged(plain, draw, self._note))

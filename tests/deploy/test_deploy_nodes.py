@@ -16,7 +16,7 @@ from fedrec.core.settings import build
 from fedrec.data.load import load
 from fedrec.deploy.credentials import make_node, make_server
 from fedrec.deploy.messages.envelope import pack_meet, unpack_hello
-from fedrec.deploy.messages.letters import Answer, Hello, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Hello, Meet, Selected
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.node.share import NodeOptions
@@ -66,17 +66,17 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
         build(Rules, {}, "test"),
         RUN,
         settings.seed,
-        upcoming(plan, roster),
+        upcoming(plan),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     found, wanted = records_of(runtime, plan, progress), in_process(settings)
     for one, other in zip(found, wanted, strict=True):
         assert one.test == pytest.approx(other.test, abs=1e-9)
-    with pytest.raises(BadInput, match="not over"):
+    with pytest.raises(BadInput, match="no run has come to its end"):
         recommend(tmp_path / "a", "u003")
     for node in options:
-        Node(node, RUN).settle(Settle(RUN, progress.best_round))
+        Node(node, RUN).select(Selected(RUN, progress.best_round))
     plain = execute(settings)
     for folder, user in ((tmp_path / "a", "u003"), (tmp_path / "b", "u090")):
         assert [r.item for r in recommend(folder, user, 5)] == [r.item for r in plain.recommend(user, 5)]

@@ -116,18 +116,10 @@ class GatedViews(Backbone):
             found = found + (torch.relu(inner) @ networks["score_weight_1"]).squeeze(-1)
         return found
 
-    def scores(
-        self,
-        users: Float32,
-        table: Float32,
-        networks: Mapping[str, Array] | None = None,
-        client_of_user: Int64 | None = None,
-    ) -> Float32:
+    def _scores(self, users: Float32, table: Float32, networks: Mapping[str, Array], owners: Int64) -> Float32:
         """``table`` ``[clients, n_items, 2 d]`` or anything that gives one client's rows by its number."""
         import torch
 
-        assert networks is not None, "the gate scores with its networks"
-        owners = np.arange(len(users)) if client_of_user is None else client_of_user
         result = np.empty((len(users), table.shape[-2]), np.float32)
         with torch.no_grad():
             for user, client in enumerate(owners):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fedrec.core.loop import Record
+    from fedrec.experiment.analyses.points import OnRound, Point
 
 app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, models.")
 
@@ -213,7 +220,7 @@ def views(
     _write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
 
 
-def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
+def _print_curves(points: Sequence[Point], metric: str, rounds: list[int]) -> None:
     """The curves' values at some rounds, a row each."""
     from rich.console import Console
     from rich.table import Table
@@ -241,22 +248,22 @@ def _file(context: typer.Context, analysis: str) -> str:
     return f"{analysis}-{Path(context.params['data']).name}-{context.params['protocol']}"
 
 
-def _metrics(points: Any) -> list[str]:
+def _metrics(points: Sequence[Point]) -> list[str]:
     """The metrics to draw: among sampled candidates where the protocol has them, as the paper's figures."""
     known = {point.metric for point in points}
-    sampled = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
+    sampled: list[str] = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
     return sampled or [name for name in ("HR@10", "NDCG@10") if name in known]
 
 
-def _progress(quiet: bool) -> Any:
-    def after(label: str, record: Any) -> None:
+def _progress(quiet: bool) -> OnRound:
+    def after(label: str, record: Record) -> None:
         if not quiet and (record.round % 10 == 0 or record.round == 1):
             typer.echo(f"  {label}: round {record.round}, loss {record.loss:.4f}", err=True)
 
     return after
 
 
-def _write(out: Path, name: str, figure: Any, data: str) -> None:
+def _write(out: Path, name: str, figure: Figure, data: str) -> None:
     from fedrec.report.figures.canvas import save_png
     from fedrec.runs.atomic import replace_file, write_text
 

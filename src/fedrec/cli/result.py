@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from fedrec.experiment.open import Result
 
-def print_result(result: Any) -> None:
+
+def print_result(result: Result) -> None:
     """Metrics of the selected round, costs, and where the run lies."""
     from rich.console import Console
     from rich.table import Table
@@ -24,10 +27,10 @@ def print_result(result: Any) -> None:
     table.add_column("valid", justify="right")
     table.add_column("test", justify="right")
     test, valid = found["metrics"]["test"], found["metrics"]["valid"]
-    for name in test:
+    for name in valid or test:
         if "@5" in name or name.startswith(("Recall", "Precision")):
             continue
-        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}")
+        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}" if name in test else "-")
     console = Console()
     console.print(table)
     seconds, size = found["seconds"], found["bytes"]

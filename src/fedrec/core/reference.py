@@ -28,6 +28,11 @@ class Central:
     exclude: Ragged  # per user, sorted: never drawn as negatives
 
 
+def collected(title: str, paper: str, *departures: str) -> Card:
+    """The card of a model that is trained on whole histories."""
+    return Card(title, paper, "nothing: all histories are collected", "whole histories", True, departures)
+
+
 class Reference(ABC, Generic[S]):
     """A centralised model. Instances hold settings only."""
 
@@ -63,3 +68,10 @@ class Reference(ABC, Generic[S]):
         if not self.reads_histories:
             raise BadInput(f"{self.name} has learnt a vector for each of its users and none for somebody new")
         return self.score(state, new, np.arange(len(new.train)))
+
+
+class InEpochs(Reference[S]):
+    """A model that is trained in epochs, one a round."""
+
+    one_shot = False
+    rounds = 40

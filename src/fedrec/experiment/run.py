@@ -29,7 +29,7 @@ def execute(
     folder = RunFolder.create(out, settings) if out is not None else None
     if folder is not None:
         folder.write_fingerprint(prepared.fingerprint, place_of(settings.data))
-    return _carry_out(prepared, folder, Progress(), on_round, on_start)
+    return carry_out(prepared, folder, Progress(), on_round, on_start)
 
 
 def resume(
@@ -45,16 +45,17 @@ def resume(
     runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
     progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
-    return _carry_out(prepared, folder, progress, on_round, on_start)
+    return carry_out(prepared, folder, progress, on_round, on_start)
 
 
-def _carry_out(
+def carry_out(
     prepared: Prepared,
     folder: RunFolder | None,
     progress: Progress,
     on_round: OnRound | None,
-    on_start: OnStart | None,
+    on_start: OnStart | None = None,
 ) -> Result:
+    """Run from where ``progress`` stands to the end, with all files of the run's folder."""
     settings, runtime = prepared.settings, prepared.runtime
     if on_start:
         on_start(prepared, progress)

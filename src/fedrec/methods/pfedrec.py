@@ -70,7 +70,7 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
 
     name = "pfedrec"
     Settings = PFedRecSettings
-    Private, Upload = ScoreFunction, ItemUpload
+    Private = ScoreFunction
     small: ClassVar[dict[str, Any]] = {"dim": 4}
     enough: ClassVar[dict[str, Any]] = {"dim": 32, "epochs": 1}
     enough_rounds = 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fedrec.core.method import Keys
 from fedrec.core.population import Population
 from fedrec.core.reference import Reference
 from fedrec.data.ragged import Int64
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.simulate.collected import Collected
 from fedrec.simulate.evaluation import Evaluation
 
@@ -30,9 +31,12 @@ class CentralRun(Collected):
         *,
         memory_mb: int = 1024,
         evaluate_users: int | None = None,
+        parts: Sequence[Part] = PARTS,
     ) -> None:
         super().__init__(reference, people, seed)
-        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(
+            task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
+        )
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.population import Population
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
 from fedrec.simulate.clients import Clients
@@ -63,12 +63,15 @@ class Simulator(Clients):
         memory_mb: int = 1024,
         block_clients: int | None = None,
         evaluate_users: int | None = None,
+        parts: Sequence[Part] = PARTS,
     ) -> None:
         super().__init__(method, people, seed, memory_mb=memory_mb, block_clients=block_clients)
         self.chain = outgoing(method.settings)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
         """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
-        self.evaluating = Evaluation(task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users)
+        self.evaluating = Evaluation(
+            task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
+        )
 
     def client_keys(self) -> keyed.U64:
         return self.people.block.client_keys

@@ -58,7 +58,9 @@ def test_nobody_new_reaches_training(tmp_path: Path) -> None:
     task = find(PROTOCOL).prepare(data, 0)
     new = int(task.newcomers[0])
     rows = data.users == new
-    lines = [f"{u},{i},{t}" for u, i, t in zip(data.user_ids[data.users], data.item_ids[data.items], data.times, strict=True)]  # type: ignore[arg-type]  # fmt: skip
+    assert data.times is not None
+    columns = data.user_ids[data.users], data.item_ids[data.items], data.times
+    lines = [f"{user},{item},{time}" for user, item, time in zip(*columns, strict=True)]
     changed = [line for line, own in zip(lines, rows, strict=True) if not own]
     others = [item for item in range(data.n_items) if item not in data.items[rows]][: int(rows.sum())]
     changed += [f"{data.user_ids[new]},{data.item_ids[item]},{n}" for n, item in enumerate(others)]

@@ -18,11 +18,11 @@ from fedrec.deploy.messages.envelope import (
     fault_in,
     pack_ask,
     pack_meet,
-    pack_settle,
+    pack_selected,
     unpack_answer,
     unpack_hello,
 )
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -83,11 +83,11 @@ class GridExchange:
             answers[name] = self._read(name, reply, unpack_answer)
         return answers
 
-    def settle(self, selected: int, deadline: float) -> dict[str, Fault]:
+    def select(self, selected: int, deadline: float) -> dict[str, Fault]:
         """Tell every node which round was selected; who did not hear it."""
         online = set(self.grid.get_node_ids())
         packed = {
-            hello.name: (i, to_records(pack_settle(Settle(self.word.run, selected))))
+            hello.name: (i, to_records(pack_selected(Selected(self.word.run, selected))))
             for i, hello in self.hellos.items()
             if i in online
         }

@@ -19,7 +19,7 @@ from fedrec.core.settings import build
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
-from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
@@ -91,7 +91,7 @@ class Node:
             )
             return answer
 
-    def settle(self, word: Settle) -> None:
+    def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""
         if not self.store.has("share.safetensors"):
             raise UnknownRun("this node has not met this run, or has lost its files")

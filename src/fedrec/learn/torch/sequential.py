@@ -1,6 +1,6 @@
 """Training and reading a sequential backbone for a block of clients, in batched torch.
 
-A user's training items in time order are one sequence; position by position the next item is told from one
+A user's training items in time order are one sequence; position by position the next item is set against one
 random item the user does not have (binary cross-entropy). Clients are stacked: losses are summed over them, so
 each one's gradient is its own, and all of a group make the same number of steps, in lockstep.
 """
@@ -230,13 +230,7 @@ class _Group:
 
 
 def _train_group(
-    group: _Group,
-    out: Trained,
-    settings: LocalSettings,
-    keys: U64,
-    backbone: SasRec,
-    rate: float,
-    proximal: float,
+    group: _Group, out: Trained, settings: LocalSettings, keys: U64, backbone: SasRec, rate: float, proximal: float
 ) -> None:
     """All epochs of a group, written into the outputs."""
     start = group.start_rows()

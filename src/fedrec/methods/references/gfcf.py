@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, Reference, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
 from fedrec.keyed import U64
@@ -61,13 +61,7 @@ class GfCf(Reference[GraphFilter]):
 
     name = "gfcf"
     Settings = GfCfSettings
-    card = Card(
-        title="GF-CF: graph filters without training; a centralised ceiling",
-        paper="Shen et al., CIKM 2021",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-    )
+    card = collected("GF-CF: graph filters without training; a centralised ceiling", "Shen et al., CIKM 2021")
 
     def start(self, data: Central, keys: Keys) -> GraphFilter:
         return GraphFilter(np.zeros((data.world.n_items, 0), np.float32), np.zeros(data.world.n_items, np.float32))

@@ -15,11 +15,11 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.backbones.sasrec import SasRec
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
-from fedrec.methods.references.mf import one_client
+from fedrec.methods.references.mf import moved, one_client
 
 
 @dataclass(frozen=True)
@@ -46,24 +46,18 @@ class CentralSasRecSettings(Settings):
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch")
 
 
-class CentralSasRec(Reference[Attention]):
+class CentralSasRec(InEpochs[Attention]):
     """SASRec on collected histories."""
 
     name = "sasrec"
     Settings = CentralSasRecSettings
-    one_shot = False
     rounds = 100
-    card = Card(
-        title="SASRec (self-attention over the last items) on collected histories",
-        paper="Kang and McAuley, ICDM 2018",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-        departures=(
-            "no dropout; item rows shrink a little each round instead",
-            "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
-            "where the data has no times, histories stand in the order of the source, which may mean nothing",
-        ),
+    card = collected(
+        "SASRec (self-attention over the last items) on collected histories",
+        "Kang and McAuley, ICDM 2018",
+        "no dropout; item rows shrink a little each round instead",
+        "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
+        "where the data has no times, histories stand in the order of the source, which may mean nothing",
     )
 
     def backbone(self) -> SasRec:
@@ -81,19 +75,11 @@ class CentralSasRec(Reference[Attention]):
         from fedrec.learn.torch.sequential import train_sequences
 
         everyone = one_client(data)
+        draws, batches = keys.users(everyone, "negatives"), keys.clients(everyone, "batches")
         trained = train_sequences(
-            everyone,
-            state.items,
-            self.settings,
-            keys.users(everyone, "negatives"),
-            keys.clients(everyone, "batches"),
-            self.backbone(),
-            state.networks,
-            self.device,
+            everyone, state.items, self.settings, draws, batches, self.backbone(), state.networks, self.device
         )
-        items = state.items.copy()
-        items[trained.rows.ids] += trained.rows.values
-        items *= np.float32(1.0 - self.settings.shrink)
+        items = moved(state.items, trained) * np.float32(1.0 - self.settings.shrink)
         networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
         return Attention(items, networks), float(trained.loss[0])
 

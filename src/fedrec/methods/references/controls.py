@@ -1,4 +1,4 @@
-"""Random scores: what chance gives. A control in every report."""
+"""Controls in every report: chance, and the same list of the most popular items for everybody."""
 
 from __future__ import annotations
 
@@ -44,3 +44,32 @@ class RandomScores(Reference[RandomState]):
 
     def score_new(self, state: RandomState, data: Central, new: Central, users: keyed.U64, keys: Keys) -> Float32:
         return keyed.uniform(keyed.streams(int(state.stream), users), data.world.n_items).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each item occurs in training."""
+
+    items: Float32  # [n_items]
+
+
+class Popularity(Reference[Counts]):
+    """Scores an item by its number of training interactions."""
+
+    name = "popularity"
+    card = Card(
+        title="items by how many users have them; what a method must beat to have learnt anything personal",
+        paper="none",
+        private="nothing (as a federated count it would need one sum)",
+        upload="nothing: a centralised reference",
+        sum_suffices=True,
+    )
+
+    def start(self, data: Central, keys: Keys) -> Counts:
+        return Counts(np.zeros(data.world.n_items, np.float32))
+
+    def step(self, state: Counts, data: Central, keys: Keys) -> tuple[Counts, float]:
+        return Counts(np.bincount(data.train.values, minlength=data.world.n_items).astype(np.float32)), 0.0
+
+    def score(self, state: Counts, data: Central, users: Int64) -> Float32:
+        return np.broadcast_to(state.items, (len(users), data.world.n_items))
