@@ -9,7 +9,7 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.methods.registry import federated
+from fedrec.methods.registry import federated, name_of
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.accountant import local_noise
 from fedrec.runs.plan import defence_of, participation_of, usual_defence
@@ -22,6 +22,7 @@ CLIP = 1.0
 
 def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str, Any]] = ()) -> RunSettings:
     """Run settings: what the user gave, over recipes of their own, over the paper's, over the method's defaults."""
+    method = name_of(method)
     kind = find_method(method)
     protocol = find_protocol(given.get("protocol", "strict"))
     chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"), recipes)

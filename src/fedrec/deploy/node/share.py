@@ -148,6 +148,14 @@ def _named(data: str) -> str:
     return data
 
 
+def refuse_whole_users(settings: RunSettings) -> None:
+    """A node serves its own users, who all take part."""
+    from fedrec.evaluation.protocols import find as find_protocol
+
+    if find_protocol(settings.protocol).whole_users:
+        raise BadInput(f"protocol {settings.protocol} needs users whom no node has; use it with --runtime simulate")
+
+
 def refuse_global(settings: RunSettings) -> None:
     """Settings that would need facts about everybody's data cannot be had where data stays with its owners."""
     from fedrec.evaluation.protocols import find as find_protocol
@@ -156,6 +164,7 @@ def refuse_global(settings: RunSettings) -> None:
         raise BadInput(
             f"protocol {settings.protocol} leaves out items that nobody trained on, which no node can know; use strict"
         )
+    refuse_whole_users(settings)
     if settings.evaluate_users is not None:
         raise BadInput("a sample of all users cannot be drawn where users stay on their nodes; leave it out")
     if settings.copies != 1:

@@ -11,7 +11,7 @@ from fedrec.core.reference import Reference
 from fedrec.evaluation.rules import Rules
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.card import card_lines
-from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row
+from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row, base_of
 from fedrec.report.model.series import Series, numbered
 from fedrec.report.page import figures
 from fedrec.report.page.parts import (
@@ -43,7 +43,9 @@ from fedrec.report.text.wording import (
 
 def comparison_page(comparison: Comparison, command: str = "") -> str:
     """One self-contained HTML file."""
-    series = numbered([Series(row.method, row.method, row.group, row.runs) for row in comparison.rows if row.runs])
+    series = numbered(
+        [Series(row.method, base_of(row.method), row.group, row.runs) for row in comparison.rows if row.runs]
+    )
     floor = next((one for one in series if one.method == FLOOR), None)
     shown = dict.fromkeys([comparison.main, comparison.columns[0]])
     sections = [
