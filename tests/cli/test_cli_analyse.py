@@ -119,3 +119,21 @@ def test_two_views_are_compared_run_by_run(fedrec: Cli, tmp_path: Path) -> None:
         assert (tmp_path / "found" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "has no client 'zz'" in fedrec("analyse", "views", "fed3cr", "--client", "zz").err
     assert "feddae" in fedrec("analyse", "items", "fedrap").err
+
+
+def test_what_each_view_reaches_alone_is_measured_over_rounds(fedrec: Cli, tmp_path: Path) -> None:
+    asked = ("--rounds", "2", "--set", "dim=4", "--set", "epochs=1", "--out", "found", "--quiet")
+    done = fedrec("analyse", "views", "fedrap", "fed3cr", *asked)
+    assert done.status == 0, done.err
+    assert "fedrap, private" in done.out
+    assert (tmp_path / "found" / "views-demo-strict.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "found" / "views-demo-strict.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    parts = {row["part"] for row in rows}
+    assert parts == {f"{method}, {part}" for method in ("fedrap", "fed3cr") for part in ("full", "shared", "private")}
+    assert {row["metric"] for row in rows} >= {"HR@10/99", "spread"}
+    assert {row["round"] for row in rows} == {"1", "2"}
+    refused = fedrec("analyse", "views", "fedavg")
+    assert refused.status == 2
+    assert "no two views" in refused.err
+    assert refused.err.count("\n") == 1

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fedrec.core.loop import Record
+    from fedrec.experiment.analyses.points import OnRound, Point
 
 app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, models.")
 
@@ -183,10 +190,15 @@ def items(
     _write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
 
 
-@app.command("views")
+@app.command("views", cls=o.takes(*TRAINED, before="client"))
 def views(
+    context: typer.Context,
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of finished runs of methods with two views (fed3cr, fedrap).")
+        list[str],
+        typer.Argument(
+            help="Methods with two views to train (fedrap, fed3cr, fediar), or folders of runs (fedrap, fed3cr).",
+            metavar="METHOD|RUN...",
+        ),
     ],
     client: Annotated[
         str | None, typer.Option("--client", help="The client whose correlations are shown.", show_default="the first")
@@ -196,12 +208,21 @@ def views(
         float, typer.Option("--p", min=0.0, max=1.0, help="p of rank-biased overlap: how deep a reader looks.")
     ] = 0.99,
     out: Out = Path("analyses"),
+    quiet: o.Quiet = False,
 ) -> None:
-    """How two views of the items agree: overlap of their rankings (Fed3CR Figure 6), correlated features (Figure 7)."""
+    """Two views of the items: what each reaches alone (methods), or how they agree (folders of runs).
+
+    METHOD: trained here; at some rounds HR and NDCG of both views, of the shared and of the private one alone, and how
+    widely each scores items that a user has not had. RUN: overlap of the views' rankings (Fed3CR Figure 6), correlated
+    features (Figure 7).
+    """
     from fedrec.experiment.analyses.views import two_views
     from fedrec.report.figures.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
 
-    found = [two_views(run, client, depth, persistence) for run in dict.fromkeys(runs)]
+    if not any(Path(run).is_dir() for run in runs):
+        _view_parts(context, list(dict.fromkeys(runs)), out, quiet)
+        return
+    found = [two_views(Path(run), client, depth, persistence) for run in dict.fromkeys(runs)]
     for one in found:
         typer.echo(
             f"{one.name}: rank-biased overlap {one.overlap.mean():.3f}, client {one.client}: mean size of "
@@ -213,7 +234,20 @@ def views(
     _write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
 
 
-def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
+def _view_parts(context: typer.Context, methods: list[str], out: Path, quiet: bool) -> None:
+    """Train the methods, print what their views reach by themselves, and draw it."""
+    from fedrec.experiment.analyses.view_parts import SPREAD, view_parts
+    from fedrec.report.figures.analyses import curves, points_csv
+
+    points = [point for method in methods for point in view_parts(method, _given(context), _progress(quiet))]
+    metrics = [*_metrics(points)[:1], SPREAD]
+    for metric in metrics:
+        _print_curves(points, metric, sorted({int(point.x) for point in points}))
+    figure = curves(points, "Two views, together and alone", _about(context), "round", metrics)
+    _write(out, _file(context, "views"), figure, points_csv(points, "round", "part"))
+
+
+def _print_curves(points: Sequence[Point], metric: str, rounds: list[int]) -> None:
     """The curves' values at some rounds, a row each."""
     from rich.console import Console
     from rich.table import Table
@@ -222,7 +256,8 @@ def _print_curves(points: Any, metric: str, rounds: list[int]) -> None:
 
     table = Table(metric, *map(str, rounds))
     for series in dict.fromkeys(point.series for point in points):
-        values = {int(point.x): f"{point.value:.4f}" for point in points if point.series == series}
+        own = [point for point in points if point.series == series and point.metric == metric]
+        values = {int(point.x): f"{point.value:.4f}" for point in own}
         table.add_row(series, *(values.get(number, "") for number in rounds))
     print_table(Console(highlight=False), table)
 
@@ -241,22 +276,22 @@ def _file(context: typer.Context, analysis: str) -> str:
     return f"{analysis}-{Path(context.params['data']).name}-{context.params['protocol']}"
 
 
-def _metrics(points: Any) -> list[str]:
+def _metrics(points: Sequence[Point]) -> list[str]:
     """The metrics to draw: among sampled candidates where the protocol has them, as the paper's figures."""
     known = {point.metric for point in points}
-    sampled = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
+    sampled: list[str] = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
     return sampled or [name for name in ("HR@10", "NDCG@10") if name in known]
 
 
-def _progress(quiet: bool) -> Any:
-    def after(label: str, record: Any) -> None:
+def _progress(quiet: bool) -> OnRound:
+    def after(label: str, record: Record) -> None:
         if not quiet and (record.round % 10 == 0 or record.round == 1):
             typer.echo(f"  {label}: round {record.round}, loss {record.loss:.4f}", err=True)
 
     return after
 
 
-def _write(out: Path, name: str, figure: Any, data: str) -> None:
+def _write(out: Path, name: str, figure: Figure, data: str) -> None:
     from fedrec.report.figures.canvas import save_png
     from fedrec.runs.atomic import replace_file, write_text
 

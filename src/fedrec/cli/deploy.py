@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:  # imports that cost a second
+    from fedrec.core.loop import Record
+    from fedrec.runs.recommendations import Recommendation
 
 app = typer.Typer(help="Run a federation on separate machines, over TLS.", no_args_is_help=True)
 
@@ -176,16 +180,44 @@ def run(
         folder = steps.create_run(chosen, items, rules, out, members)
     typer.echo(f"run folder: {folder.path}")
 
-    def show(record: object, _: object) -> None:
-        note = f"loss {record.loss:.4f}  valid {headline(record.valid, most=1)}"  # type: ignore[attr-defined]
-        typer.echo(f"  round {record.round}  {note}")  # type: ignore[attr-defined]
-        for who in record.missing:  # type: ignore[attr-defined]
-            typer.echo(f"    missing: {who}")
-
-    result = steps.run(state, folder, show)
+    result = steps.run(state, folder, show_round, typer.echo)
     typer.echo(f"round {result['selected_round']} selected: test {headline(result['metrics']['test'])}")
     if json_file is not None:
         write_json(json_file, result)
+
+
+def show_round(record: Record, _: object) -> None:
+    """A round of a federated run, and who was missing."""
+    from fedrec.cli.progress import headline
+
+    typer.echo(f"  round {record.round}  loss {record.loss:.4f}  valid {headline(record.valid, most=1)}")
+    for who in record.missing:
+        typer.echo(f"    missing: {who}")
+
+
+@app.command("try")
+def try_it(
+    method: Annotated[str, typer.Argument(help="The method (see `fedrec methods`).")] = "fedavg",
+    data: Annotated[str, typer.Option("--data", help="Data to cut into the nodes' files.")] = "demo",
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=1, max=100)] = 2,
+    rounds: Annotated[int, typer.Option("--rounds", help="How many rounds.", min=1)] = 3,
+    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.")] = Path("federation"),
+) -> None:
+    """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
+    from fedrec.deploy.trying import try_out
+    from fedrec.experiment.resolve import resolve
+
+    chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
+    whose, found = try_out(out, chosen, data, show_round, typer.echo)
+    typer.echo(f"recommended on {whose}:")
+    show_items(found)
+    typer.echo(f"everything is below {out}; `fedrec deploy status {out / 'run'}` shows the run")
+
+
+def show_items(found: list[Recommendation]) -> None:
+    width = max((len(r.item) for r in found), default=1)
+    for r in found:
+        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
 
 
 @app.command("status")
@@ -198,17 +230,58 @@ def status(folder: Annotated[Path, typer.Argument(help="The run's folder, on the
         typer.echo(line)
 
 
+@app.command("list")
+def list_all(state: State = Path("server")) -> None:
+    """The runs that this server was given, and where each stands."""
+    from fedrec.deploy.operating import list_runs
+
+    for line in list_runs(state):
+        typer.echo(line)
+
+
+@app.command("stop")
+def stop(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The run's folder.", show_default="the run that goes on")
+    ] = None,
+    state: State = Path("server"),
+) -> None:
+    """End a run; what it has learnt stays, and `deploy run --resume` goes on from there."""
+    from fedrec.deploy.operating import stop_run
+
+    typer.echo(f"stopped {stop_run(state, folder)}")
+
+
+@app.command("nodes")
+def nodes(state: State = Path("server")) -> None:
+    """The admitted nodes, and when each was last heard of."""
+    from fedrec.deploy.operating import list_nodes
+
+    for line in list_nodes(state):
+        typer.echo(line)
+
+
+@app.command("log")
+def log(
+    state: State = Path("server"),
+    last: Annotated[int, typer.Option("--last", help="Lines to begin with.", min=0)] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new lines until Ctrl-C.")] = False,
+) -> None:
+    """The end of the server's log."""
+    from fedrec.deploy.operating import log_lines
+
+    for line in log_lines(state, last, follow):
+        typer.echo(line)
+
+
 @app.command("recommend")
 def recommend(
     folder: Folder,
     user: Annotated[str, typer.Option("--user", help="One of the node's users, as in its data.")],
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
-    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the one met last")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the last finished one")] = None,
 ) -> None:
     """Items for one of the node's users, on the node itself; nothing is sent."""
     from fedrec.deploy.node.recommending import recommend as best
 
-    found = best(folder, user, k, run)
-    width = max(len(r.item) for r in found) if found else 1
-    for r in found:
-        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
+    show_items(best(folder, user, k, run))

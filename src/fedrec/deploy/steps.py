@@ -23,11 +23,15 @@ from fedrec.deploy.flower.commands import (
 )
 from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.members import read_members, read_sums_key
+from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
+from fedrec.deploy.operating import check_state
 from fedrec.deploy.processes import Crew, StartFailed, free_ports
 from fedrec.deploy.server.catalogue import read_catalogue
 from fedrec.deploy.server.job import SERVED, Job, read_served
+from fedrec.deploy.server.pulse import alive, state_of
 from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import private_folder
@@ -62,19 +66,12 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
 
 def admit(state: Path, public_key: Path, name: str | None = None) -> str:
     """Admit a node by its public key, with the server that runs on this machine; returns its name."""
-    _check_state(state)
-    return register(state.resolve(), public_key, name)
+    return register(check_state(state), public_key, name)
 
 
 def revoke(state: Path, name: str) -> None:
     """Take a node's key off the list: it is out from its next call, and from the next round, on."""
-    _check_state(state)
-    Admission(state.resolve()).revoke(name)
-
-
-def _check_state(state: Path) -> None:
-    if not (state / "config.toml").is_file():
-        raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
+    Admission(check_state(state)).revoke(name)
 
 
 def node(
@@ -109,7 +106,12 @@ def node(
         end = time.monotonic() + patience
         while True:
             before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
-            status = crew.start("supernode", command).wait()
+            news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))
+            member = crew.start("supernode", command)
+            while (status := member.poll()) is None:
+                news.look()
+                time.sleep(0.3)
+            news.look()
             said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
             # Flower says 305, or nothing where the door turns the node away; a wrong certificate stays wrong
             refused = "handshake" not in said and (
@@ -154,31 +156,59 @@ def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path, memb
     return folder
 
 
-def run(state: Path, folder: RunFolder, on_round: Callable[[Record, Progress], None] | None) -> dict[str, Any]:
-    """Have the server carry a run out (from its last round on), and wait for its result."""
-    _check_state(state)
+def run(
+    state: Path, folder: RunFolder, on_round: Callable[[Record, Progress], None] | None, say: Say = lambda line: None
+) -> dict[str, Any]:
+    """Have the server carry a run out (from its last round on), and wait for its result.
+
+    A run that goes on already is only followed. An interrupt ends the waiting, not the run.
+    """
+    home = check_state(state)
     if folder.finished:
         return folder.result()
-    (folder.path / SERVED).unlink(missing_ok=True)
-    crew = Crew(state.resolve())
+    follows, other = alive(folder.path), going_on(home)
+    if follows:
+        say("this run goes on already: following it")
+    elif other is not None:
+        say(f"waiting for {other} to end: one run at a time (`fedrec deploy stop --state {state}` ends it)")
+    crew = Crew(home)
     watch = Watch(folder, on_round)
     with interruptible(), _stopping(crew):
-        member = crew.start("run", run_command(state.resolve(), folder.path))
-        while member.poll() is None and not (read_served(folder.path) or {}).get("done"):
-            watch.look()
-            time.sleep(0.5)
+        try:
+            if not follows:
+                (folder.path / SERVED).unlink(missing_ok=True)
+                remember(home, folder.path)
+                crew.start("run", run_command(home, folder.path))
+            while not _over(folder.path, crew):
+                watch.look()
+                time.sleep(0.5)
+        except KeyboardInterrupt:
+            say(f"the run goes on without this command; follow it: fedrec deploy status {folder.path}")
+            say(f"end it: fedrec deploy stop {folder.path} --state {state}")
+            raise
         watch.look()
         said = read_served(folder.path) or {}
         if not said.get("done"):
-            raise RunFailed(said.get("reason") or f"the run stopped:\n{crew.tail('run', 30)}")
+            ended = (
+                "the run was stopped" if said.get("state") == "stopped" else f"the run ended:\n{crew.tail('run', 30)}"
+            )
+            raise RunFailed(said.get("reason") or ended)
     return folder.result()
+
+
+def _over(folder: Path, crew: Crew) -> bool:
+    """Whether a run has ended: it says so, or nobody carries it out any more."""
+    if (read_served(folder) or {}).get("done"):
+        return True
+    member = crew.members.get("run")
+    return not alive(folder) if member is None else member.poll() is not None
 
 
 def status(folder: RunFolder) -> list[str]:
     """Where a run stands, in a few lines."""
-    said = read_served(folder.path) or {"state": "not started"}
+    said = read_served(folder.path) or {}
     records = folder.records()
-    lines = [f"{folder.path}: {said['state']}, round {len(records)} of {folder.settings().rounds}"]
+    lines = [f"{folder.path}: {state_of(folder.path)}, round {len(records)} of {folder.settings().rounds}"]
     if said.get("reason"):
         lines.append(f"  {said['reason']}")
     for record in records[-3:]:

@@ -199,11 +199,7 @@ def composite_weights(
 
 
 def mix(
-    tables: Tables,
-    weights: Tensor | Array,
-    clients: Int64 | None = None,
-    out: Array | None = None,
-    device: str = "cpu",
+    tables: Tables, weights: Tensor | Array, clients: Int64 | None = None, out: Array | None = None, device: str = "cpu"
 ) -> Array:
     """Personal mixtures ``Q_u^g = sum_v w_uv Q_v`` (section 5.1.3), any shape behind the client axis.
 

@@ -78,8 +78,8 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     name = "fedease"
     Settings = FedEaseSettings
     Private, Upload, Download = NothingPrivate, Cooccurrence, Weights
-    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     enough_rounds = 1
+    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     card = Card(
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
         paper="Steck, WWW 2019 (the model); the federation is this project's",

@@ -123,6 +123,6 @@ class NodeStore:
     def prune(self, states: set[int], evaluated: set[int]) -> None:
         """Remove states and evaluated models of other rounds."""
         for file in self.path.iterdir():
-            found = re.fullmatch(r"(state|evaluated)-(\d+)\..*", file.name)
+            found = re.fullmatch(r"(state|judged)-(\d+)\..*", file.name)
             if found and int(found[2]) not in (states if found[1] == "state" else evaluated):
                 file.unlink(missing_ok=True)
