@@ -143,6 +143,21 @@ CASES: dict[str, Case] = {
     # as it was asked for when it was a mode of fedca
     "fedca approximate sin": case("fedca", {"participation": 0.5}, neighbours=6, rows=20, complementarity="sin"),
     "fedca noise": case("fedca", noise=0.01, clip=1.0),
+    "fedca share mixed": case("fedca", r=0.6, blend="inference", own_term=False),
+    "fedca average rows": case(
+        "fedca", rho=0.0, train_from="average", averaged="rows", variant_similarity="changes", standardised=True
+    ),
+    "fedca auto": case(
+        "fedca",
+        {"participation": 0.6},
+        alpha="auto",
+        beta="auto",
+        rho=0.5,
+        blend="inference",
+        train_from="average",
+        proxy="distance",
+    ),
+    "fedca average ncf": case("fedca", backbone="ncf", rho=0.0, train_from="average", proxy="mean"),
     # two views of every item
     "fedrap": case("fedrap"),
     "fedrap torch": case("fedrap", engine="torch"),
@@ -223,6 +238,11 @@ CASES: dict[str, Case] = {
     "fedspectral some": case("fedspectral", {"participation": 0.5}, shrink=0.0),
     "fedcia gfcf": case("fedcia", {"clients": 7}, form="full"),
     "fedcia gfcf truncated": case("fedcia", {"clients": 7}, form="truncated", rank=4),
+    "fedcia gfcf normalised": case("fedcia", {"participation": 0.6}, global_filter="normalised"),
+    "fedcia gfcf normalised truncated": case(
+        "fedcia", {"clients": 7}, global_filter="normalised", form="truncated", rank=4
+    ),
+    "fedcia mf mse": case("fedcia", {"clients": 7}, backbone="mf", align="gradient", align_steps=5, align_loss="mse"),
     "fedcia gfcf alone": case("fedcia", {"clients": 7}, align="none"),
     "fedcia mf": case("fedcia", backbone="mf", lr=0.05, init_scale=0.1),
     "fedcia mf organisations": case("fedcia", {"clients": 7}, backbone="mf", lr=0.05, init_scale=0.1),

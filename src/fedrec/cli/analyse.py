@@ -42,8 +42,8 @@ def skew(
         raise BadInput(f"--most {most} is too few; give at least 10")
     points = analysis.skew(_given(context), range(10, most + 1, 10), _progress(quiet))
     about = f"{_about(context)}; FedAvg, then the mean of s of the most similar clients' tables"
-    figure = curves(points, "Embedding skew", about, "similar clients s", _metrics(points))
-    _write(out, _file(context, "skew"), figure, points_csv(points, "s", "part"))
+    figure = curves(points, "Embedding skew", about, "similar clients s", metrics_of(points))
+    write(out, file_of(context, "skew"), figure, points_csv(points, "s", "part"))
 
 
 @app.command("sparsity", cls=o.takes(*TRAINED, before="shares"))
@@ -65,8 +65,8 @@ def sparsity(
     names = methods or list(SPARSE)
     points = analysis.sparsity(names, chosen, _given(context), _progress(quiet))
     about = f"{_about(context)}; the evaluating is that of the whole data"
-    figure = curves(points, "Sparsity of training data", about, "share of training data", _metrics(points))
-    _write(out, _file(context, "sparsity"), figure, points_csv(points, "share", "method"))
+    figure = curves(points, "Sparsity of training data", about, "share of training data", metrics_of(points))
+    write(out, file_of(context, "sparsity"), figure, points_csv(points, "share", "method"))
 
 
 @app.command("weights", cls=o.takes(*TRAINED, before="count"))
@@ -88,7 +88,7 @@ def weights(
     }
     about = f"{_about(context)}; {len(found.clients)} random clients"
     figure = heat_maps(found.clients, matrices, "Composite aggregation", about)
-    _write(out, _file(context, "weights"), figure, matrix_csv(found.clients, matrices))
+    write(out, file_of(context, "weights"), figure, matrix_csv(found.clients, matrices))
 
 
 @app.command("filters", cls=o.takes("data", "data_dir", "protocol", "seed", before="rounds"))
@@ -117,12 +117,12 @@ def filters(
     asked = analysis.Asked(
         o.numbers(ks, "--ks", int), filter_rounds, tuple(o.words(trained)), rounds, o.numbers(noise, "--noise", float),
     )  # fmt: skip
-    name = _file(context, "filters")
+    name = file_of(context, "filters")
     planned = analysis.plan(asked, _given(context), out / f"{name}-seed{context.params['seed']}")
     watcher = Lines(quiet, jobs)
     watcher.known(planned.jobs)
     shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
-    _write(out, name, filters_figure(shown, _about(context)), filters_csv(shown))
+    write(out, name, filters_figure(shown, _about(context)), filters_csv(shown))
     for folder, reason in failures.items():
         typer.echo(f"failed: {folder.name}: {reason}", err=True)
     if failures:
@@ -161,7 +161,7 @@ def leak(
     _print_curves(points, metric, [r for r in shown if r % max(1, rounds // 10) == 0])
     about = _about(context).replace(", seed", f", {negatives} negatives per positive, seed")
     figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
-    _write(out, _file(context, "leak"), figure, points_csv(points, "round", "series"))
+    write(out, file_of(context, "leak"), figure, points_csv(points, "round", "series"))
 
 
 @app.command("items")
@@ -187,7 +187,7 @@ def items(
         typer.echo(f"user {one.user}: gate {one.weights[0]:.3f} / {one.weights[1]:.3f}; apart: {apart}")
     chosen = prepared.settings
     figure = item_maps_figure(found, f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; t-SNE")
-    _write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
+    write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
 
 
 @app.command("views", cls=o.takes(*TRAINED, before="client"))
@@ -229,9 +229,9 @@ def views(
             f"the correlations {abs(one.correlation).mean():.4f}"
         )
     about = f"top {depth}, p = {persistence:g}"
-    _write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(found))
+    write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(found))
     matrices = {f"{one.name}, client {one.client}": one.correlation for one in found}
-    _write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
+    write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
 
 
 def _view_parts(context: typer.Context, methods: list[str], out: Path, quiet: bool) -> None:
@@ -240,11 +240,11 @@ def _view_parts(context: typer.Context, methods: list[str], out: Path, quiet: bo
     from fedrec.report.figures.analyses import curves, points_csv
 
     points = [point for method in methods for point in view_parts(method, _given(context), _progress(quiet))]
-    metrics = [*_metrics(points)[:1], SPREAD]
+    metrics = [*metrics_of(points)[:1], SPREAD]
     for metric in metrics:
         _print_curves(points, metric, sorted({int(point.x) for point in points}))
     figure = curves(points, "Two views, together and alone", _about(context), "round", metrics)
-    _write(out, _file(context, "views"), figure, points_csv(points, "round", "part"))
+    write(out, file_of(context, "views"), figure, points_csv(points, "round", "part"))
 
 
 def _print_curves(points: Sequence[Point], metric: str, rounds: list[int]) -> None:
@@ -272,11 +272,11 @@ def _about(context: typer.Context) -> str:
     return f"{asked['data']}, protocol {asked['protocol']}, seed {asked['seed']}"
 
 
-def _file(context: typer.Context, analysis: str) -> str:
+def file_of(context: typer.Context, analysis: str) -> str:
     return f"{analysis}-{Path(context.params['data']).name}-{context.params['protocol']}"
 
 
-def _metrics(points: Sequence[Point]) -> list[str]:
+def metrics_of(points: Sequence[Point]) -> list[str]:
     """The metrics to draw: among sampled candidates where the protocol has them, as the paper's figures."""
     known = {point.metric for point in points}
     sampled: list[str] = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
@@ -291,7 +291,7 @@ def _progress(quiet: bool) -> OnRound:
     return after
 
 
-def _write(out: Path, name: str, figure: Figure, data: str) -> None:
+def write(out: Path, name: str, figure: Figure, data: str) -> None:
     from fedrec.report.figures.canvas import save_png
     from fedrec.runs.atomic import replace_file, write_text
 

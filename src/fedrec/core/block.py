@@ -39,6 +39,8 @@ class Block:
     exclude: Ragged  # per user, sorted: items never drawn as training negatives
     ordered: bool = True
     """Whether the order of a user's training items is one of time."""
+    valid: Ragged | None = None
+    """Per user: items that choose between models, where the client has them. They are not learnt from."""
 
     @property
     def n_clients(self) -> int:
@@ -77,4 +79,5 @@ class Block:
             train=train,
             exclude=train if same else self.exclude.take(users),
             ordered=self.ordered,
+            valid=None if self.valid is None else self.valid.take(users),
         )

@@ -273,6 +273,7 @@ def test_fedca_reads_users_with_the_blended_table(block: Block) -> None:
     update = method.local_update(private, method.download(server, block.clients), block, Keys(0, 1))
     moved = replace(method.download(server, block.clients), tables=update.upload.tables + np.float32(0.3))
     scores = method.score(update.private, moved, block)
+    assert update.private.tables is not None
     tables = 0.5 * update.private.tables + 0.5 * moved.tables
     networks = {n: 0.5 * update.private.networks[n] + 0.5 * other for n, other in moved.networks.items()}
     users = represented(block, tables.astype(np.float32), method.backbone, networks)

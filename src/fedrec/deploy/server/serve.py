@@ -78,16 +78,17 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
-    if isinstance(runtime, SecureFederation):
-        runtime.with_members(settings, job.members)
-    runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
 
     def joined(now: Roster) -> None:
         nonlocal roster
         job.with_roster(now).write(path)  # before anybody is asked: a server that comes back knows them
         roster = now
 
-    runtime.joined = joined
+    if isinstance(runtime, SecureFederation):  # who takes part in secure sums was agreed on out of band
+        runtime.with_members(settings, job.members)
+    else:
+        runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
+        runtime.joined = joined
     progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
     prepared = time.perf_counter() - began
     write_served(path, done=False, state="running")

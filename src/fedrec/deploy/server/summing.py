@@ -94,7 +94,6 @@ class SecureFederation(Federation):
             missing=((f"{dropped} of {len(chosen)} clients dropped out",) if dropped else ()) + done.missing,
             secure=done.costs,
         )
-        self._take_in_newcomers()
         return cost, done.evaluated() if evaluate else None
 
     def _check_sums(self, place: Any, ask: Ask, answer: Answer) -> None:

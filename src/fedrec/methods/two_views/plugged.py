@@ -36,8 +36,8 @@ BASES = {
         "mf",
         (
             {"shared_rate": 0.0},
-            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": FedMf.whole, "optimizer": "sgd",
-             "reduction": "mean", "weight_decay": 0.0, "tolerance": 0.0},
+            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": FedMf.whole,
+             "optimizer": "sgd", "reduction": "mean", "weight_decay": 0.0, "tolerance": 0.0},
         ),
         gradients=True,
     ),
