@@ -147,7 +147,6 @@ def prepared_again(folder: RunFolder) -> Prepared:
     changed = None if before is None else before.change_to(prepared.fingerprint)
     if changed is not None:
         raise BadInput(
-            f"the data of {folder.path} has changed since the run: {changed}; restore it, or start a new run "
-            f"(`fedrec update {folder.path}` goes on from a finished one)"
+            f"the data of {folder.path} has changed since the run: {changed}; restore it, or start a new run"
         )
     return prepared
