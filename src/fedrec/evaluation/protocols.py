@@ -79,8 +79,8 @@ NEW_USERS = Protocol(
         "history up to the last item (a drawn one where the data has no time) is given when the user is served: "
         "filters and autoencoders read it, methods with user vectors find one by ten rounds of local work of which "
         "nothing but private parts is kept, a client that would receive something personal receives the clients' "
-        "mean. The last item is ranked against all items that the user does not have and, beside that, against 99 sampled ones. "
-        "The round is chosen by full-ranking NDCG@10 on the validation users."
+        "mean. The last item is ranked against all items that the user does not have and, beside that, against 99 "
+        "sampled ones. The round is chosen by full-ranking NDCG@10 on the validation users."
     ),
     flaws=(),
     split=WholeUsers(),
@@ -114,13 +114,16 @@ FED3CR = replace(
     name="paper-fed3cr",
     source=(
         "Fed3CR, section V-A: follows FedRAP's set-up (split, negatives, rounds); no code of its own is "
-        "public, so what the text leaves open is taken from FedRAP's code"
+        "public, so what the text leaves open is taken from FedRAP's code, which evaluates clients with the "
+        "aggregated table beside their private ones"
     ),
     description=(
         "Users with 10 or more interactions (5 on Douban-Book). Leave-one-out by time (random where "
         "there is none), the held-out item ranked among 99 sampled unobserved items, HR@10/99 and "
         "NDCG@10/99 reported."
     ),
+    flaws=(LEAK, CHOSEN_ON_TEST, SAMPLED),
+    evaluated="download",
     paper="fed3cr",
 )
 

@@ -158,6 +158,7 @@ def _fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if issubclass(kind, Reference):
         fitting.pop("runtime", None)  # there is nothing to federate
         fitting.pop("secure", None)  # nor to hide
+        fitting.pop("epsilon", None)
         if kind.one_shot:
             fitting.pop("rounds", None)
     if kind.name == "local":  # a table for every client: a second copy costs much, and nobody asks it for items

@@ -169,7 +169,8 @@ def settings_of(
         row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)}, work.recipes
     )
     chosen |= same_users(ours)
-    chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
+    chosen |= {"settle": ours.settle}
+    chosen |= {} if issubclass(kind, Reference) else {"rounds": ours.rounds, "participation": ours.participation}
     tuned = recipe(row.method, column.data, "strict", ours.settings, work.recipes, papers=False)
     chosen |= {} if work.quick else tuned.run
     own = {**ours.settings, **tuned.settings}

@@ -139,4 +139,5 @@ def one_client(data: Central) -> Block:
         user_keys=np.arange(users, dtype=np.uint64),
         train=data.train,
         exclude=data.exclude,
+        ordered=data.ordered,
     )
