@@ -6,7 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fedrec
+from command_line import Cli
+
+
+@pytest.fixture
+def cli(request: pytest.FixtureRequest) -> Cli:
+    """The command line; the package's own name is taken here."""
+    found: Cli = request.getfixturevalue("fedrec")
+    return found
 
 
 def test_a_result_is_short_in_text_and_whole_in_html(tmp_path: Path) -> None:
@@ -38,3 +48,20 @@ def test_history_and_lists_are_dataframes(tmp_path: Path) -> None:
 def test_the_package_can_be_run_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "fedrec", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("fedrec ")
+
+
+def test_an_interrupt_says_how_to_go_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedrec.experiment import run as running
+
+    def stop(settings: object, folder: Path, *_: object) -> None:
+        folder.mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "execute", stop)
+    done = cli("run", "fcf", "--out", "my run")
+    assert done.status == 130
+    assert "`fedrec run --resume 'my run'` goes on" in done.err
+
+
+def test_shells_can_complete(cli: Cli) -> None:
+    assert "--show-completion" in cli("--help").out
