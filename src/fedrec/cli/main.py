@@ -30,7 +30,7 @@ app = typer.Typer(
     name="fedrec",
     help="Personalised federated recommendation: every method, one honest protocol, fast, deployable.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )

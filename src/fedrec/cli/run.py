@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,9 @@ def run(
         watch = Watch(f"resuming {resume}", quiet)
         try:
             result = running.resume(resume, watch.round, watch.start)
+        except KeyboardInterrupt:
+            say_how_to_resume(resume)
+            raise
         finally:
             watch.stop()
     else:
@@ -49,13 +53,23 @@ def run(
         settings = resolve(method, o.given(context), read_recipes(recipe))
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(settings.method, quiet)
+        folder = out or free_folder(Path("runs"), label)
         try:
-            result = running.execute(settings, out or free_folder(Path("runs"), label), watch.round, watch.start)
+            result = running.execute(settings, folder, watch.round, watch.start)
+        except KeyboardInterrupt:
+            say_how_to_resume(folder)
+            raise
         finally:
             watch.stop()
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
+
+
+def say_how_to_resume(folder: Path) -> None:
+    """After an interrupt: what goes on from the last checkpoint, or from the start where there is none yet."""
+    if folder.is_dir():
+        typer.echo(f"fedrec: stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on", err=True)
 
 
 def check_json(path: Path | None) -> None:

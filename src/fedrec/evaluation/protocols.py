@@ -77,10 +77,10 @@ NEW_USERS = Protocol(
         "How well a finished model serves somebody new. A tenth of the users is held out whole for validation and "
         "a tenth for the test, drawn by the seed; all others are trained on with all they have. A held-out user's "
         "history up to the last item (a drawn one where the data has no time) is given when the user is served: "
-        "filters and autoencoders read it, methods with user vectors find one by a few local steps in which nothing "
-        "that is shared moves, a client that would receive something personal receives the clients' mean. The last "
-        "item is ranked against all items that the user does not have and, beside that, against 99 sampled ones. "
-        "The round is chosen by full-ranking NDCG@10 on the validation users."
+        "filters and autoencoders read it, methods with user vectors find one by ten rounds of local work of which "
+        "nothing but private parts is kept, a client that would receive something personal receives the clients' "
+        "mean. The last item is ranked against all items that the user does not have and, beside that, against 99 "
+        "sampled ones. The round is chosen by full-ranking NDCG@10 on the validation users."
     ),
     flaws=(),
     split=WholeUsers(),

@@ -3,36 +3,72 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
+from fedrec.core.loop import Record
 from fedrec.errors import BadInput
 from fedrec.experiment.prepare import Prepared, prepare
-from fedrec.experiment.recommend import Recommender
+from fedrec.experiment.recommend import Ids, Recommender
+from fedrec.experiment.recommend_table import frame
 from fedrec.experiment.summarise import data_of
+from fedrec.report.page.result import result_html
+from fedrec.report.text.result import said
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.known import known_of
 from fedrec.runs.recommendations import Recommendation
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 log = logging.getLogger("fedrec.runs")
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """A finished run: what ``--json`` writes, and a model that recommends."""
 
     json: dict[str, Any]
     folder: RunFolder | None
     per_user: dict[str, Any] | None = None
-    made: Prepared | None = field(default=None, repr=False)
+    made: Prepared | None = None
     """All that the run was carried out with, where it has just been."""
+    rounds: tuple[Record, ...] = ()
+    """The log of rounds, where it has just been made."""
 
     @property
     def metrics(self) -> dict[str, float]:
         """Test metrics of the selected round."""
         return dict(self.json["metrics"]["test"])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """A row for each round: loss, participants, seconds, bytes, metrics (``valid HR@10``, ``test HR@10``)."""
+        import pandas as pd
+
+        parts = ("valid", "test", "seconds", "bytes")
+        return pd.DataFrame(
+            {
+                **{key: row[key] for key in ("round", "loss", "participants")},
+                **{f"{part} {name}": value for part in parts for name, value in (row[part] or {}).items()},
+            }
+            for row in self._rows()
+        )
+
+    def __repr__(self) -> str:
+        return said(self.json)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the line, the table of metrics, the curve."""
+        return result_html(self.json, self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        if self.rounds or self.folder is None:
+            return [record.as_dict() for record in self.rounds]
+        return self.folder.records()
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -59,11 +95,28 @@ class Result:
         prepared = self.prepared
         return Recommender(known_of(prepared.task, prepared.people), prepared.runtime)
 
-    def recommend(self, user: str | int, k: int = 10, exclude: Any = (), only: Any = None) -> list[Recommendation]:
-        """The ``k`` best items for a user, none of which the user has."""
-        return self.recommender.recommend(user, k, exclude, only)
+    @overload
+    def recommend(
+        self, user: str | int, k: int = 10, exclude: Ids = (), only: Ids | None = None
+    ) -> list[Recommendation]: ...
 
-    def recommend_history(self, items: Any, k: int = 10, exclude: Any = (), only: Any = None) -> list[Recommendation]:
+    @overload
+    def recommend(
+        self, user: Sequence[str | int] | None, k: int = 10, exclude: Ids = (), only: Ids | None = None
+    ) -> pd.DataFrame: ...
+
+    def recommend(
+        self, user: str | int | Sequence[str | int] | None, k: int = 10, exclude: Ids = (), only: Ids | None = None
+    ) -> list[Recommendation] | pd.DataFrame:
+        """The ``k`` best items for a user, none of which the user has; for several users (all, where None) a
+        DataFrame of user, rank, item, title and score."""
+        if isinstance(user, str | int):
+            return self.recommender.recommend(user, k, exclude, only)
+        return frame(self.recommender, self.recommender.stream(user, k, exclude, only))
+
+    def recommend_history(
+        self, items: Ids, k: int = 10, exclude: Ids = (), only: Ids | None = None
+    ) -> list[Recommendation]:
         """The ``k`` best items for somebody who was not in training and has these items."""
         return self.recommender.recommend_history(items, k, exclude, only)
 
@@ -94,7 +147,6 @@ def prepared_again(folder: RunFolder) -> Prepared:
     changed = None if before is None else before.change_to(prepared.fingerprint)
     if changed is not None:
         raise BadInput(
-            f"the data of {folder.path} has changed since the run: {changed}; restore it, or start a new run "
-            f"(`fedrec update {folder.path}` goes on from a finished one)"
+            f"the data of {folder.path} has changed since the run: {changed}; restore it, or start a new run"
         )
     return prepared

@@ -61,7 +61,7 @@ GROWN_OUT = {("fedca", "neighbours"): "fedca-approx"}
 ENTRY_POINT_GROUP = "fedrec.methods"
 
 FILES = "FEDREC_METHODS"
-"""Environment variable: files of methods, ``FILE.py:Class``, that all processes shall know; several with a semicolon."""
+"""Environment variable: files of methods, ``FILE.py:Class``, that all processes shall know; several with ``;``."""
 
 _registered: dict[str, Kind] = {}
 

@@ -38,6 +38,7 @@ from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
 from fedrec.runs.sealed import (
+    Damaged,
     damaged,
     json_object,
     read_sealed_json,
@@ -156,7 +157,7 @@ class RunFolder:
         if self._read_manifest is not None:
             return self._read_manifest
         if read_sealed_yaml(self.path / SETTINGS, EDITED)[1]:  # a folder with checksums has one
-            raise BadInput(f"{self.path / MANIFEST} is missing, so its run cannot be checked; {RUN_AGAIN}")
+            raise Damaged(f"{self.path / MANIFEST} is missing, so its run cannot be checked; {RUN_AGAIN}")
         warn_unsealed(self.path)
         return None
 
