@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Download, Float32, Model, Private, Upload, fields_of, held
-from fedrec.core.sums import Folding, SumField, Summands, Sums
+from fedrec.core.sums import Contribution, Folding, SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 
 S = TypeVar("S")
@@ -113,6 +113,10 @@ class Method(ABC, Generic[S, P, U, D]):
     """Rounds within which it does."""
     fold_rounds: ClassVar[int] = 10
     """Rounds of local work by which somebody new finds its private state."""
+    contributes_once: ClassVar[bool] = False
+    """Whether a client's data enter the sums once, however many rounds it takes part in."""
+    private_form: ClassVar[dict[str, Any]] = {}
+    """Settings that a privacy budget (``--epsilon``) brings with it."""
     Settings: ClassVar[type[Any]]
     Private: ClassVar[type[Any]]
     Upload: ClassVar[type[Any]]
@@ -156,6 +160,10 @@ class Method(ABC, Generic[S, P, U, D]):
         for reply in replies:
             folding.add(reply.clients, self.summands(reply.upload, self.download(server, reply.clients)))
         return self.finish(server, folding.sums(), keys)
+
+    def contribution(self) -> Contribution | None:
+        """How large one user's part of the sums is by construction; None: what the upload's clip and weights say."""
+        return None
 
     def not_summed(self) -> str | None:
         """Why no sum suffices with these settings, as the end of a sentence; None where one does."""

@@ -32,11 +32,14 @@ class SharedOptions(TypedDict, total=False):
     secure_colluding: float
     secure_cohort: int
     secure_work: Literal["masks", "protocol", "sums"]
+    epsilon: float | None
+    delta: float
     min_interactions: int | None
     columns: str | None
     min_rating: float | None
     train_share: float
     clients: int | None
+    copies: int
     evaluate_every: int
     patience: int | None
     settle: float

@@ -80,6 +80,10 @@ class RunSettings(Settings):
     secure_work: Literal["masks", "protocol", "sums"] = Field(
         "masks", description="what a simulation carries out: masks, the whole protocol, or the sums alone"
     )
+    epsilon: Annotated[float | None, Spelling(shown="no guarantee")] = Field(
+        None, gt=0, description="privacy budget of the whole run, for each user; chooses clip and noise"
+    )
+    delta: float = Field(1e-6, gt=0, lt=1, description="delta of --epsilon")
     min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
         None, ge=1, description="drop users with fewer"
     )
@@ -95,6 +99,7 @@ class RunSettings(Settings):
     clients: Annotated[int | None, Spelling(shown="one client a user")] = Field(
         None, ge=1, description="spread users over this many clients"
     )
+    copies: int = Field(1, ge=1, le=1000, description="every user so many times: a larger population of the same kind")
     evaluate_every: int = Field(1, ge=1, description="evaluate every so many rounds")
     patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(
         None, ge=1, description="stop after so many evaluated rounds without a better value"

@@ -117,7 +117,7 @@ class Simulator(Clients):
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate private state with a fresh download, for every client."""
         self.evaluating.begin()
-        self._evaluate_idle(np.arange(self.people.block.n_clients))
+        self._evaluate_idle(np.arange(self.evaluating.people.block.n_clients))
         return self.evaluating.result()
 
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
@@ -159,7 +159,9 @@ class Simulator(Clients):
 
     def _evaluate_idle(self, positions: Int64) -> None:
         for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):
-            self.evaluating.add(part, self.scores(part))
+            new = self.evaluating.new
+            asked = self.evaluating.people.block
+            self.evaluating.add(part, self.scores_of_new(asked.take(part)) if new else self.scores(part))
 
     def _download_bytes(self, positions: Int64) -> int:
         download = self.method.download(self.server, self.people.block.clients[positions])

@@ -35,7 +35,7 @@ from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.inspection import Misfit, Template
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Step, Stepped
 from fedrec.deploy.server.folding import Fold
 from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
@@ -77,6 +77,9 @@ class Exchange(Protocol):
 
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         """Ask nodes, all at once; what is not there by the deadline (seconds) is a fault."""
+
+    def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
+        """The same for a step of a secure sum."""
 
 
 @dataclass(frozen=True)
@@ -238,11 +241,7 @@ class Federation:
         """Ask every node that has something to do, until enough of them have answered well; fold what they sent."""
         began, folding = time.perf_counter(), 0.0
         whole = bool(evaluate) or local
-        asks: dict[str, Ask] = {}
-        for place in self.roster.places:
-            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
-            if whole or len(here):
-                asks[place.name] = self._ask(place, here, evaluate, train, local, whole)
+        asks = self._asks(answering, evaluate, train, local, whole)
         taken: dict[str, Taken] = {}
         faults: dict[str, str] = {}
         state: Any = None
@@ -271,6 +270,15 @@ class Federation:
             log.warning("round %s: left out %s", train or evaluate, line)
         seconds = time.perf_counter() - began - folding
         return Exchanged(answering, {n: one.folded() for n, one in taken.items()}, missing, seconds, state, folding)
+
+    def _asks(self, answering: Int64, evaluate: int, train: int, local: bool, whole: bool) -> dict[str, Ask]:
+        """What every node that has something to do is asked."""
+        asks: dict[str, Ask] = {}
+        for place in self.roster.places:
+            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
+            if whole or len(here):
+                asks[place.name] = self._ask(place, here, evaluate, train, local, whole)
+        return asks
 
     def _enough(self, taken: Mapping[str, Any], asks: Mapping[str, Any]) -> bool:
         return not asks or len(taken) >= self.rules.least * len(asks)
