@@ -100,7 +100,7 @@ def audit(
         write_text(store, _stored(summaries, command))
 
 
-def _settings(what: str, given: dict[str, Any], seeds: tuple[int, ...]) -> list[RunSettings]:
+def _settings(what: str, given: dict[str, Any], seeds: list[int]) -> list[RunSettings]:
     """The runs that are audited, one for each method and seed."""
     from fedrec.experiment.resolve import resolve
     from fedrec.methods.registry import federated, find
@@ -144,4 +144,4 @@ def _stored(summaries: Any, command: str) -> str:
         said |= {name: number(figure, 3) for name, figure in figures.items() if figure is not None}
         methods[one.method] = {**said, "defence": one.defence}
     head = "# What was measured of each method, as text; `fedrec audit ... --store FILE` writes it.\n"
-    return head + yaml.safe_dump({"command": command, "methods": methods}, sort_keys=False, width=110)
+    return head + str(yaml.safe_dump({"command": command, "methods": methods}, sort_keys=False, width=110))

@@ -95,7 +95,7 @@ def _row_norms(part: Part) -> NDArray[np.float64]:
     width = part.numbers.shape[1] if isinstance(part.content, Rows) else part.content.shape[2]
     rows = part.numbers.reshape(-1, width)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.sqrt(np.einsum("rw,rw->r", rows, rows, dtype=np.float64))
+        return np.asarray(np.sqrt(np.einsum("rw,rw->r", rows, rows, dtype=np.float64)))
 
 
 def _factor(norms: NDArray[np.float64], limit: float) -> NDArray[np.float64]:

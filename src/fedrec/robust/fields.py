@@ -89,7 +89,8 @@ def with_numbers(reply: Reply[Any], fields: dict[str, Any]) -> Reply[Any]:
 
 def by_client(values: Float64, users: Int64) -> Float64:
     """Sums over each client's users."""
-    return np.bincount(np.repeat(np.arange(len(users)), users), values, minlength=len(users))
+    owner = np.repeat(np.arange(len(users)), users)
+    return np.bincount(owner, values, minlength=len(users)).astype(np.float64)
 
 
 def weight_fields(upload: Upload) -> list[str]:

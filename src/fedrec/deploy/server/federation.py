@@ -316,7 +316,9 @@ class Federation:
 
     def _guarded(self, before: Any, replies: Iterator[Reply[Any]], keys: Keys) -> Any:
         """The method's fold behind the run's defence."""
-        users = np.concatenate([place.users for place in self.roster.places])
+        users = np.zeros(max(place.first + len(place.users) for place in self.roster.places), np.int64)
+        for place in self.roster.places:
+            users[place.first : place.first + len(place.users)] = place.users
         return self.robust.fold(self.method, before, replies, keys, users, self.world.n_items)
 
     def _works(self, state: Any) -> bool:

@@ -12,7 +12,7 @@ from fedrec import keyed
 from fedrec.attacks.contract import Facts, Poison
 from fedrec.core.block import Block
 from fedrec.core.messages import concatenate, gather
-from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.population import Population
 from fedrec.data.ragged import Int64, Ragged, offsets, segments
 from fedrec.experiment.audit.figures import Figures, exposed
@@ -104,6 +104,7 @@ def poisoned_figures(
     The same clients are left out of the figures with and without the attack.
     """
     people, settings = prepared.people, prepared.settings
+    assert isinstance(prepared.method, Method)
     facts = facts_of(prepared, adaptive)
     dishonest = chosen_clients(settings.seed, people, share)
     bad_users = dishonest[people.block.client_of_user]
@@ -120,7 +121,7 @@ def poisoned_figures(
     for number in range(1, rounds + 1):
         sim.round(number, everyone, everyone, False)
     means = sim.evaluate(rounds).valid.means()
-    figures = {name: float(means[name]) for name in ("NDCG@10", "HR@10", "HR@10/99") if name in means}
+    figures: Figures = {name: float(means[name]) for name in ("NDCG@10", "HR@10", "HR@10/99") if name in means}
     honest = np.flatnonzero(~dishonest)
     parts = [honest[at : at + 256] for at in range(0, len(honest), 256)]
     values = []

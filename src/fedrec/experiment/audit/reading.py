@@ -14,7 +14,7 @@ from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.fold import add_rows
 from fedrec.core.messages import Rows, gather
-from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.data.ragged import Int64, segments
 from fedrec.experiment.audit.figures import Figures, items_figures, size_figures
 from fedrec.experiment.prepare import Prepared
@@ -100,6 +100,7 @@ def read_along(prepared: Prepared, rounds: int, secure: bool = False) -> tuple[l
     """Run some rounds with everybody and keep what was seen."""
     people = prepared.people
     made = prepared.runtime
+    assert isinstance(prepared.method, Method)
     sim = Watched(
         prepared.method, people, prepared.task, prepared.settings.seed,
         memory_mb=prepared.settings.memory_mb, robust=made.robust,
@@ -139,7 +140,7 @@ def nearest_other(seen: Seen, found: Found | None, sim: Watched) -> int:
     own = np.zeros(block.n_items, bool)
     own[items_of(block, seen.client)] = True
     owner = block.client_of_user[block.train.owners]
-    shared = np.bincount(owner, own[block.train.values], minlength=block.n_clients)
-    shared /= np.sqrt(np.maximum(block.sizes, 1))
+    common = np.bincount(owner, own[block.train.values], minlength=block.n_clients)
+    shared = common / np.sqrt(np.maximum(block.sizes, 1))
     shared[seen.client] = -1
     return int(np.argmax(shared))
