@@ -62,7 +62,9 @@ def reproduction_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     column = table.columns[0]
     lines = []
     for row in table.rows:
-        level = 0.8 * float(row.published[column.key][0].number)
+        value = row.published[column.key][0]
+        assert value is not None
+        level = 0.8 * float(value.number)
         ours, strict = runs(row.method, level, "paper-fedca"), runs(row.method, level / 2)
         lines.append(line_of(row, table, column, ours, strict))
     lines[0] = replace(lines[0], name="FedCIA (LightGCN) (Collaborative information)")  # the longest of all tables

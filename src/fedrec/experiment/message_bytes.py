@@ -27,7 +27,7 @@ def bytes_table(table: PublishedTable) -> Reproduction:
         size = table.sizes[column.key]
         lines = []
         for row in table.rows:
-            published: Sequence[Value] = row.published[column.key]
+            published: Sequence[Value | None] = row.published[column.key]
             why = absent(row)
             if why:
                 lines.append(Line(row.name, row.method, tuple(Entry(value) for value in published), absent=why))

@@ -31,7 +31,7 @@ class GradientServer(ItemServer):
     def descended(self, downhill: Array, rate: float, optimizer: Literal["adam", "sgd"] = "adam") -> GradientServer:
         """One step along a negative gradient ``[n_items, d]``; Adam takes a sum and a mean alike."""
         if optimizer == "sgd":
-            return replace(self, items=self.items + rate * downhill, step=self.step + 1)
+            return replace(self, items=np.asarray(self.items + rate * downhill, np.float32), step=self.step + 1)
         step = self.step + 1  # moments are those of the negative gradient, hence the negative rate
         items, mean, square = descended(self.items, self.mean, self.square, downhill, -rate, step)
         return replace(self, items=items, mean=mean, square=square, step=step)
