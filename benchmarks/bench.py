@@ -37,7 +37,7 @@ def block_of(name: str) -> tuple[Any, str]:
     try:
         data, kind = load(name), name
     except BadInput:
-        data, kind = load(MOVIELENS[name], min_interactions=3), f"made-up world of {name}'s shape"
+        data, kind = load(MOVIELENS[name], min_interactions=3), f"synthetic world of {name}'s shape"
     return population(find("strict").prepare(data, 0)).block, kind
 
 

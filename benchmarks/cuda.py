@@ -3,7 +3,7 @@
     python benchmarks/cuda.py [--interactions FILE.npz]
 
 Needs torch and numpy only. The file holds ``start`` and ``items`` (a user's training items one after another);
-without it a world of the same shape is made up.
+without it a synthetic world of the same shape is used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Plan:
 
 
 def ml_1m_block(path: str | None = None) -> Block:
-    """ML-1M's training lists, or a made-up world of the same shape."""
+    """ML-1M's training lists, or a synthetic world of the same shape."""
     if path:
         stored = np.load(path)
         lists = Ragged(stored["start"].astype(np.int64), stored["items"].astype(np.int32))
@@ -66,7 +66,7 @@ def rows(path: str | None = None, device: str = "cuda") -> list[str]:
     users = rng.uniform(0, 0.3, (block.n_users, 16)).astype(np.float32)
     table = rng.uniform(0, 0.3, (block.n_items, 16)).astype(np.float32)
     keys = keyed.streams(1, block.client_keys)
-    source = "ml-1m" if path else "made-up world of ml-1m's shape"
+    source = "ml-1m" if path else "synthetic world of ml-1m's shape"
     name = torch.cuda.get_device_name(0) if device == "cuda" else "cpu"
     found = [f"{source}, {block.n_clients} clients, {len(block.train.values)} interactions, d=16, 10 epochs, on {name}"]
     for backbone in (MatrixFactorisation(), NeuralCollaborativeFiltering()):

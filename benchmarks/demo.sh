@@ -3,7 +3,7 @@
 set -eu
 data=ml-100k rounds=20
 if ! fedrec data get ml-100k; then
-    echo "NOTICE: no source of MovieLens-100K answered; the made-up world 'demo' is compared instead." >&2
+    echo "NOTICE: no source of MovieLens-100K answered; the synthetic world 'demo' is compared instead." >&2
     data=demo
 fi
 exec fedrec compare ease gfcf fedspectral fedease fedmf fedavg fcf --data "$data" --rounds "$rounds" --evaluate-every 2 \

@@ -3,7 +3,7 @@
     python benchmarks/fedcia.py
     python benchmarks/fedcia.py --clients 100 --items 1682 --dim 128 --gradient-clients 4
 
-Made-up data of ML-100K's size unless told otherwise; prints one line of JSON. Alignment by gradient steps is timed
+Synthetic data of ML-100K's size by default; prints one line of JSON. Alignment by gradient steps is timed
 on a few clients and scaled up. (PYTHONPATH=src does instead of an installation.)
 """
 
@@ -34,7 +34,7 @@ from fedrec.methods.fedcia.method import FedCia
 from fedrec.methods.fedcia.settings import FedCiaSettings
 
 
-def made_up(clients: int, users: int, items: int, mean: int) -> tuple[World, Block]:
+def synthetic(clients: int, users: int, items: int, mean: int) -> tuple[World, Block]:
     """Users with popular and rarer items, dealt to clients."""
     draw = np.random.default_rng(0)
     chance = 1.0 / np.arange(1, items + 1) ** 0.7
@@ -45,7 +45,7 @@ def made_up(clients: int, users: int, items: int, mean: int) -> tuple[World, Blo
     held = np.bincount(np.arange(users) * clients // users, minlength=clients)
     block = Block(items, np.arange(clients), keyed.keys_of(range(clients)), offsets(held),
                   keyed.keys_of(range(users)), train, train)  # fmt: skip
-    return World("made up", items, users, clients), block
+    return World("synthetic", items, users, clients), block
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--gradient-clients", type=int, default=3, help="clients on which gradient steps are timed")
     chosen = parser.parse_args()
-    world, block = made_up(chosen.clients, chosen.users, chosen.items, chosen.interactions)
+    world, block = synthetic(chosen.clients, chosen.users, chosen.items, chosen.interactions)
 
     method = FedCia(FedCiaSettings(backbone="mf", dim=chosen.dim))
     server, private = method.start_server(world, Keys(0, 0)), method.start_clients(world, block, Keys(0, 0))
@@ -93,6 +93,7 @@ def main() -> None:
     worked = time.process_time() - worked
 
     tables, factors = private.tables, server.left
+    assert tables is not None
     similarity = np.zeros((chosen.items, chosen.items))
     for table in tables:
         similarity += (table @ table.T) / np.float32(len(tables))

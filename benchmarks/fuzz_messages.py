@@ -7,9 +7,9 @@ and arrays (types, shapes, lengths, numbers), and all of it also as plain bytes.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "deploy"))
-
-from direct import RUN, federation
 from safetensors.numpy import load, save
 
 from fedrec.core.method import Method
@@ -33,17 +29,18 @@ from fedrec.deploy.messages.envelope import (
     pack_ask,
     pack_hello,
     pack_meet,
-    pack_settle,
+    pack_selected,
     unpack_answer,
     unpack_hello,
 )
-from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Ask, Meet, Selected
 from fedrec.deploy.messages.plain_values import BadLetter, parse
 from fedrec.deploy.node.node import Node, UnknownRun
 from fedrec.deploy.node.worker import Worker
 from fedrec.deploy.server.federation import Federation, Taken
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
+from fedrec.laws.nodes import RUN, federation
 from fedrec.methods.registry import federated, find
 from fuzz_runner import Outcome
 
@@ -175,7 +172,7 @@ class Messages:
         return self._handled(one, pack_meet(Meet("met-1", one.meet.settings, one.meet.catalogue)), draw)
 
     def _settle(self, one: Case, draw: random.Random) -> Outcome:
-        return self._handled(one, pack_settle(Settle(RUN, 1)), draw)
+        return self._handled(one, pack_selected(Selected(RUN, 1)), draw)
 
     def _handled(self, one: Case, plain: Plain, draw: random.Random) -> Outcome:
         letter = opened(damaged(plain, draw, self._note))
@@ -262,16 +259,16 @@ def edit_head(head: dict[str, Any], draw: random.Random) -> None:
         if how < 0.15:
             del place[key]
         elif how < 0.25 and isinstance(place, dict):
-            place[draw.choice(("extra", "HR@99", "kind", "x" * 300))] = place[key]
+            place[draw.choice(("extra", "HR@99", "kind", "x" * 300))] = copy.deepcopy(place[key])
         elif how < 0.4 and isinstance(place[key], int | float):
             place[key] = place[key] * draw.choice((-1, 0, 2, 1e6, 1e300)) + draw.choice((0, 1, -1))
         else:
-            place[key] = draw.choice(ODD)
+            place[key] = copy.deepcopy(draw.choice(ODD))
         return
     if isinstance(place, dict):
-        place["extra"] = draw.choice(ODD)
+        place["extra"] = copy.deepcopy(draw.choice(ODD))
     else:
-        place.append(draw.choice(ODD))
+        place.append(copy.deepcopy(draw.choice(ODD)))
 
 
 def edit_text(text: str, draw: random.Random) -> str:

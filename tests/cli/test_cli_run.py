@@ -100,7 +100,7 @@ def test_own_data_in_a_file(fedrec: Cli, tmp_path: Path) -> None:
 
 
 def test_a_failure_is_one_line_and_status_1(fedrec: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedrec.methods.references.popularity import Popularity
+    from fedrec.methods.references.controls import Popularity
 
     def broken(*_: object) -> None:
         raise RuntimeError("the roof fell in")

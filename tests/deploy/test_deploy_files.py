@@ -18,7 +18,7 @@ from direct import RUN, federation, records_of
 from crafted_state import HOSTILE_NAMES, craft, craft_old, parts
 from fedrec.core.old_names import OLD_NAMES
 from fedrec.deploy.flower.commands import Link, connection
-from fedrec.deploy.messages.letters import Settle
+from fedrec.deploy.messages.letters import Selected
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.node.share import NodeOptions
@@ -40,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = resolve("fedavg", {"rounds": 2, "settings": {"dim": 2, "epochs": 1}})
     runtime, plan, progress, _ = federation(home, settings, 2)
     records_of(runtime, plan, progress)
-    Node(NodeOptions("node0", home / "node0"), RUN).settle(Settle(RUN, progress.best_round))
+    Node(NodeOptions("node0", home / "node0"), RUN).select(Selected(RUN, progress.best_round))
     return home / "node0"
 
 

@@ -14,8 +14,8 @@ from direct import RUN, federation
 from hostile import put_together, taken_apart
 
 from fedrec.core.settings import FOLDER, MEMORY
-from fedrec.deploy.messages.envelope import Plain, pack_ask, pack_meet, pack_settle
-from fedrec.deploy.messages.letters import Answer, Ask, Meet, Settle
+from fedrec.deploy.messages.envelope import Plain, pack_ask, pack_meet, pack_selected
+from fedrec.deploy.messages.letters import Answer, Ask, Meet, Selected
 from fedrec.deploy.node.consent import accepted
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
@@ -142,7 +142,7 @@ def headed(plain: Plain, **other: Any) -> Plain:
         (lambda ask: pack_ask(with_items(ask, lambda a: a.astype(np.int32))), "Misfit"),
         (lambda ask: pack_ask(replace(ask, download=b"x" * 100)), "WireError"),
         (lambda ask: pack_ask(replace(ask, run="unknown")), "UnknownRun"),
-        (lambda ask: pack_settle(Settle("unknown", 1)), "UnknownRun"),
+        (lambda ask: pack_selected(Selected("unknown", 1)), "UnknownRun"),
         (lambda ask: headed(pack_ask(ask), run="../x"), "BadLetter"),
         (lambda ask: headed(pack_ask(ask), train=True), "BadLetter"),
         (lambda ask: headed(pack_ask(ask), world=["x", 1, 2]), "BadLetter"),

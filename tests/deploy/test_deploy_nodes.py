@@ -16,7 +16,7 @@ from fedrec.core.settings import build
 from fedrec.data.load import load
 from fedrec.deploy.credentials import make_node, make_server
 from fedrec.deploy.messages.envelope import pack_meet, unpack_hello
-from fedrec.deploy.messages.letters import Answer, Hello, Meet, Settle
+from fedrec.deploy.messages.letters import Answer, Hello, Meet, Selected
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.node.share import NodeOptions
@@ -66,17 +66,17 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
         build(Rules, {}, "test"),
         RUN,
         settings.seed,
-        upcoming(plan, roster),
+        upcoming(plan),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
     found, wanted = records_of(runtime, plan, progress), in_process(settings)
     for one, other in zip(found, wanted, strict=True):
         assert one.test == pytest.approx(other.test, abs=1e-9)
-    with pytest.raises(BadInput, match="not over"):
+    with pytest.raises(BadInput, match="no run has come to its end"):
         recommend(tmp_path / "a", "u003")
     for node in options:
-        Node(node, RUN).settle(Settle(RUN, progress.best_round))
+        Node(node, RUN).select(Selected(RUN, progress.best_round))
     plain = execute(settings)
     for folder, user in ((tmp_path / "a", "u003"), (tmp_path / "b", "u090")):
         assert [r.item for r in recommend(folder, user, 5)] == [r.item for r in plain.recommend(user, 5)]
@@ -127,6 +127,18 @@ def test_a_stored_answer_comes_back_as_it_was(tmp_path: Path) -> None:
     store.keep_answer("digest", answer)
     assert store.answer("digest") == answer
     assert store.answer("another") is None
+
+
+def test_models_of_rounds_that_are_not_needed_are_removed(tmp_path: Path) -> None:
+    store = NodeStore(tmp_path, RUN)
+    store.create()
+    for number in (1, 2, 3):
+        for name in (f"state-{number}.safetensors", f"judged-{number}.safetensors", f"judged-{number}.users"):
+            (store.path / name).touch()
+    store.prune({2, 3}, {1})
+    assert sorted(f.name for f in store.path.iterdir()) == [
+        "judged-1.safetensors", "judged-1.users", "state-2.safetensors", "state-3.safetensors",
+    ]  # fmt: skip
 
 
 def test_roster_orders_nodes_and_refuses_a_client_twice() -> None:

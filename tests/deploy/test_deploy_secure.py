@@ -18,6 +18,7 @@ from fedrec.experiment.resolve import resolve
 from fedrec.laws.nodes import RUN, WORLD
 from fedrec.laws.small_runs import small_settings
 from fedrec.methods.registry import federated, find
+from fedrec.secure.failures import Refusal
 from fedrec.secure.messages import Kind
 
 SUMMED = [name for name in federated() if find(name).card.sum_suffices]
@@ -200,3 +201,34 @@ def test_nodes_say_nothing_of_their_own(tmp_path: Path) -> None:
         assert not answer.loss
         assert not answer.valid.count
         assert not answer.test.count
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"shape": (10**9, 4)}, "which this participant does not have"),
+        ({"name": "histories"}, "which this participant does not have"),
+        ({"bound": 0.01}, "less room for 'items'"),
+    ],
+)
+def test_a_plan_of_other_sums_is_refused(change: dict[str, Any], why: str, tmp_path: Path) -> None:
+    """A server that chose the bounds would see who is beyond them; one that chose the shapes could fill the memory."""
+    from dataclasses import replace
+
+    from fedrec.secure.plan import Plan
+
+    settings = settings_of("fcf", rounds=1)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        asked = Plan.from_bytes(step.contents["plan"]) if step.step == Kind.ADVERTISE else None
+        if asked is not None and "items" in asked.layout.places:  # not where a model is only evaluated
+            fields = tuple(replace(f, **change) if f.name == "items" else f for f in asked.layout.fields)
+            altered = replace(asked, layout=replace(asked.layout, fields=fields))
+            with pytest.raises(Refusal, match=why):
+                Node(exchange.options[name], RUN).step(Step(RUN, 0, {"plan": altered.to_bytes()}))
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    assert not records_of(runtime, plan, progress)[0].missing

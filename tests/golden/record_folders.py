@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.cli.main import main as cli
-from fedrec.deploy.messages.letters import Settle
+from fedrec.deploy.messages.letters import Selected
 from fedrec.deploy.node.node import Node
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute
@@ -143,7 +143,7 @@ def nodes(name: str, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node_name, options in exchange.options.items():
         node = Node(options, RUN)
-        node.settle(Settle(RUN, progress.best_round))
+        node.select(Selected(RUN, progress.best_round))
         user = node.names.users[0]
         found[node_name] = {
             user: fedrec("deploy", "recommend", "--folder", folder / node_name, "--user", user, "-k", 5)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
 
 from fedrec.core.messages import Array, Float32
 from fedrec.data.ragged import Int64
@@ -14,7 +15,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Backbone(ABC):
+def dot_scores(users: Float32, table: Float32, owners: Int64) -> Float32:
+    """``u . v`` of every user and item: ``[users, n_items]``; clients' own tables are not copied."""
+    if table.ndim == 2:
+        return users @ table.T
+    result = np.empty((len(users), table.shape[1]), np.float32)
+    for user, client in enumerate(owners):
+        np.dot(table[client], users[user], out=result[user])
+    return result
+
+
+class Backbone:
     """A scorer of (user, item) pairs. Instances hold layer sizes only; parameters go in and come out."""
 
     name: ClassVar[str]
@@ -29,12 +40,12 @@ class Backbone(ABC):
         """Fresh network parameters, one per key: ``[len(keys), ...]`` each."""
         return {}
 
-    @abstractmethod
     def score(self, users: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
         """Logits ``[clients, batch]`` of ``users`` ``[clients, batch or 1, d]`` and ``items``
-        ``[clients, batch, d]``; networks are ``[clients, ...]``, per-user ones ``[clients, batch or 1]``."""
+        ``[clients, batch, d]``; networks are ``[clients, ...]``, per-user ones ``[clients, batch or 1]``.
+        The dot product, where a backbone has nothing of its own."""
+        return (users * items).sum(-1)
 
-    @abstractmethod
     def scores(
         self,
         users: Float32,
@@ -44,3 +55,9 @@ class Backbone(ABC):
     ) -> Float32:
         """All scores ``[users, n_items]``; ``table`` and networks shared, or one each per client and then
         picked by ``client_of_user`` (default: client ``i`` holds user ``i``)."""
+        owners = np.arange(len(users)) if client_of_user is None else client_of_user
+        return self._scores(users, table, networks or {}, owners)
+
+    def _scores(self, users: Float32, table: Float32, networks: Mapping[str, Array], owners: Int64) -> Float32:
+        """What :meth:`scores` gives, user ``i`` being of client ``owners[i]``."""
+        return dot_scores(users, table, owners)

@@ -16,34 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def dot_scores(users: Float32, table: Float32, client_of_user: Int64 | None = None) -> Float32:
-    """``u . v`` of every user and item: ``[users, n_items]``; a personal table is never copied."""
-    if table.ndim == 2:
-        return users @ table.T
-    owners = np.arange(len(users)) if client_of_user is None else client_of_user
-    result = np.empty((len(users), table.shape[1]), np.float32)
-    for user, client in enumerate(owners):
-        np.dot(table[client], users[user], out=result[user])
-    return result
-
-
 class MatrixFactorisation(Backbone):
     """``score = u . v``."""
 
     name: ClassVar[str] = "mf"
     kernel: ClassVar[Literal["dot", "affine"] | None] = "dot"
-
-    def score(self, users: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
-        return (users * items).sum(-1)
-
-    def scores(
-        self,
-        users: Float32,
-        table: Float32,
-        networks: Mapping[str, Array] | None = None,
-        client_of_user: Int64 | None = None,
-    ) -> Float32:
-        return dot_scores(users, table, client_of_user)
 
 
 class Affine(MatrixFactorisation):
@@ -62,14 +39,6 @@ class Affine(MatrixFactorisation):
     def score(self, users: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
         return super().score(users, items, networks) + networks["bias"]
 
-    def scores(
-        self,
-        users: Float32,
-        table: Float32,
-        networks: Mapping[str, Array] | None = None,
-        client_of_user: Int64 | None = None,
-    ) -> Float32:
-        found = dot_scores(users, table, client_of_user)
-        if networks is not None:
-            found += networks["bias"][:, None]
-        return found
+    def _scores(self, users: Float32, table: Float32, networks: Mapping[str, Array], owners: Int64) -> Float32:
+        found = super()._scores(users, table, networks, owners)
+        return found + networks["bias"][:, None] if networks else found

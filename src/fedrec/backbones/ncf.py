@@ -55,15 +55,8 @@ class NeuralCollaborativeFiltering(Backbone):
             state = state.relu() @ networks[f"weight_{layer}"].mT + networks[f"bias_{layer}"].unsqueeze(1)
         return state.squeeze(-1)
 
-    def scores(
-        self,
-        users: Float32,
-        table: Float32,
-        networks: Mapping[str, Array] | None = None,
-        client_of_user: Int64 | None = None,
-    ) -> Float32:
-        assert networks is not None, "ncf scores with its networks"
-        dim, owners = users.shape[1], np.arange(len(users)) if client_of_user is None else client_of_user
+    def _scores(self, users: Float32, table: Float32, networks: Mapping[str, Array], owners: Int64) -> Float32:
+        dim = users.shape[1]
         shared = networks["weight_0"].ndim == 2
         result = np.empty((len(users), table.shape[-2]), np.float32)
         known: tuple[int, Array] | None = None  # the items' half of the first layer, for as long as it holds

@@ -39,17 +39,10 @@ class NeuMf(Backbone):
         layers = {name: layer for name, layer in networks.items() if name != "h"}
         return product + self.perceptron.score(users[..., half:], items[..., half:], layers)
 
-    def scores(
-        self,
-        users: Float32,
-        table: Float32,
-        networks: Mapping[str, Array] | None = None,
-        client_of_user: Int64 | None = None,
-    ) -> Float32:
-        assert networks is not None, "neumf scores with its networks"
+    def _scores(self, users: Float32, table: Float32, networks: Mapping[str, Array], owners: Int64) -> Float32:
         if table.ndim != 2 or networks["h"].ndim != 1:
             raise ValueError("neumf is a centralised model: one table and one network")
         half = networks["h"].shape[0]
         layers = {name: layer for name, layer in networks.items() if name != "h"}
-        found = self.perceptron.scores(users[:, half:], table[:, half:], layers, client_of_user)
+        found = self.perceptron.scores(users[:, half:], table[:, half:], layers, owners)
         return found + (users[:, :half] * networks["h"]) @ table[:, :half].T

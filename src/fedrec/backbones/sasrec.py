@@ -14,9 +14,7 @@ import numpy as np
 
 from fedrec import keyed
 from fedrec.backbones.base import Backbone
-from fedrec.backbones.mf import dot_scores
-from fedrec.core.messages import Array, Float32
-from fedrec.data.ragged import Int64
+from fedrec.core.messages import Array
 from fedrec.keyed import U64
 
 if TYPE_CHECKING:
@@ -49,15 +47,8 @@ class SasRec(Backbone):
         for block in range(self.blocks):
             for name in ("query", "key", "value", "in", "out"):
                 found[f"{name}_{block}"] = drawn(f"{name} {block}", dim, bound)
-            for name, value in (
-                ("in_bias", 0),
-                ("out_bias", 0),
-                ("scale_a", 1),
-                ("shift_a", 0),
-                ("scale_b", 1),
-                ("shift_b", 0),
-            ):
-                found[f"{name}_{block}"] = np.full((count, dim), value, np.float32)
+            for name in ("in_bias", "out_bias", "scale_a", "shift_a", "scale_b", "shift_b"):
+                found[f"{name}_{block}"] = np.full((count, dim), int(name.startswith("scale")), np.float32)
         found["scale"] = np.ones((count, dim), np.float32)
         found["shift"] = np.zeros((count, dim), np.float32)
         return found
@@ -73,9 +64,8 @@ class SasRec(Backbone):
         length, dim = items.shape[2:]
         ahead = torch.ones(length, length, dtype=torch.bool, device=items.device).triu(1)
         hidden = ahead | ~real.unsqueeze(2)  # [clients, sequences, length, length] what a position must not see
-        hidden = hidden & ~torch.eye(
-            length, dtype=torch.bool, device=items.device
-        )  # padding sees itself: no empty rows
+        # padding sees itself: no empty rows
+        hidden = hidden & ~torch.eye(length, dtype=torch.bool, device=items.device)
         states = items * dim**0.5 + networks["position"][:, None, -length:]
         for block in range(self.blocks):
             own = {name.rsplit("_", 1)[0]: p for name, p in networks.items() if name.endswith(f"_{block}")}
@@ -87,19 +77,6 @@ class SasRec(Backbone):
             wide = (inner @ own["in"][:, None] + own["in_bias"][:, None, None]).relu()
             states = inner + wide @ own["out"][:, None] + own["out_bias"][:, None, None]
         return _norm(states, networks["scale"], networks["shift"])
-
-    def score(self, users: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
-        return (users * items).sum(-1)
-
-    def scores(
-        self,
-        users: Float32,
-        table: Float32,
-        networks: Mapping[str, Array] | None = None,
-        client_of_user: Int64 | None = None,
-    ) -> Float32:
-        """Dot products with what attention has made of each user's last items."""
-        return dot_scores(users, table, client_of_user)
 
 
 def _norm(states: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

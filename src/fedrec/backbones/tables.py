@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.backbones.base import Backbone
-from fedrec.backbones.mf import MatrixFactorisation, dot_scores
+from fedrec.backbones.base import Backbone, dot_scores
+from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.messages import Array, Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
 

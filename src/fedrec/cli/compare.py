@@ -5,13 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fedrec.report.model.comparison import Comparison
+    from fedrec.report.model.leaderboard import Leaderboard
 
 OPTIONS = o.takes(
     before="total_memory_mb",
@@ -46,6 +52,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/compare-DATA-PROTOCOL")
     ] = None,
+    recipe: o.Recipe = None,
     json_file: o.JsonFile = None,
     quiet: o.Quiet = False,
 ) -> None:
@@ -59,6 +66,7 @@ def compare(
     from fedrec.report.model.leaderboard import Leaderboard
     from fedrec.report.text.leaderboard import board_json
     from fedrec.report.text.records import as_json
+    from fedrec.runs.recipes import read_recipes
 
     check_json(json_file)
     if not methods:
@@ -69,10 +77,11 @@ def compare(
     names = data_names(given.pop("data", "demo"))
     several = len(names) > 1
     numbers = parse_seeds(seeds)
+    recipes = read_recipes(recipe)
     if several:
-        plans = comparing.plan_all(methods, numbers, names, given, own, out)
+        plans = comparing.plan_all(methods, numbers, names, given, own, out, recipes)
     else:
-        plans = [comparing.plan(methods, numbers, {**given, "data": names[0]}, own, out)]
+        plans = [comparing.plan(methods, numbers, {**given, "data": names[0]}, own, out, recipes)]
     watcher = Lines(quiet or so_far, jobs)
     watcher.known([job for plan in plans for job in plan.jobs])
     try:
@@ -137,7 +146,7 @@ def command_line(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def print_comparison(comparison: Any) -> None:
+def print_comparison(comparison: Comparison) -> None:
     """Leak banner, table and notes; within the width of a terminal, elsewhere as wide as they are."""
     from fedrec.report.text.terminal import terminal_table
     from fedrec.report.text.wording import notes
@@ -145,14 +154,14 @@ def print_comparison(comparison: Any) -> None:
     _print([terminal_table(comparison)], notes(comparison), comparison.banner)
 
 
-def print_leaderboard(board: Any) -> None:
+def print_leaderboard(board: Leaderboard) -> None:
     """A table a metric, and how to read them."""
     from fedrec.report.text.leaderboard import reading, terminal_table
 
     _print([terminal_table(board, metric) for metric in board.metrics], reading(board))
 
 
-def _print(tables: Sequence[Any], notes: Sequence[str], banner: str | None = None) -> None:
+def _print(tables: Sequence[Table], notes: Sequence[str], banner: str | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 

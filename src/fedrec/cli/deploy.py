@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:  # imports that cost a second
+    from fedrec.core.loop import Record
+    from fedrec.runs.recommendations import Recommendation
 
 app = typer.Typer(help="Run a federation on separate machines, over TLS.", no_args_is_help=True)
 
@@ -22,15 +26,37 @@ def keys(
     host: Annotated[
         list[str] | None, typer.Option("--host", help="A name or address under which nodes reach the server.")
     ] = None,
-    node: Annotated[str | None, typer.Option("--node", help="Make this node's key pair instead.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Make this node's key pairs instead.")] = None,
+    clients: Annotated[
+        int, typer.Option("--clients", help="Clients that the node hosts, for secure sums of single clients.")
+    ] = 1,
 ) -> None:
-    """Make a certificate authority and the server's certificate; or, with --node, a node's key pair."""
+    """Make a certificate authority and the server's certificate; or, with --node, a node's key pairs.
+
+    A node has two: NAME for its connection, and NAME.sums for secure sums, whose public half goes to all other nodes.
+    """
     from fedrec.deploy.credentials import make_node, make_server
+    from fedrec.deploy.members import make_sums_key
 
     if node is not None and host:
         raise BadInput("--host is for the server's certificate, --node for a node's key; give one of them")
-    for path in make_server(folder, host or []) if node is None else make_node(folder, node):
+    if node is None:
+        made = make_server(folder, host or [])
+    else:
+        made = make_node(folder, node) + make_sums_key(folder, node, clients)
+    for path in made:
         typer.echo(str(path))
+
+
+@app.command("members")
+def members(
+    files: Annotated[list[Path], typer.Argument(help="The NAME.sums.pub files of all nodes, from their operators.")],
+    out: Annotated[Path, typer.Option("--out", help="The list, for --members.")] = Path("members.json"),
+) -> None:
+    """Make the list of those who take part in secure sums. Every operator makes its own; the server hands out none."""
+    from fedrec.deploy.members import collect_members
+
+    typer.echo(f"{out}: {', '.join(collect_members(files, out))}")
 
 
 @app.command("server")
@@ -96,6 +122,16 @@ def node(
         typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
+    members: Annotated[
+        Path | None, typer.Option("--members", help="Take part in secure sums, with these, and in nothing else.")
+    ] = None,
+    sums_key: Annotated[
+        Path | None, typer.Option("--sums-key", help="The node's key for secure sums.", show_default="KEY.sums")
+    ] = None,
+    least: Annotated[int, typer.Option("--secure-least", help="Smallest cohort that it takes part in.")] = 3,
+    colluding: Annotated[
+        float, typer.Option("--secure-colluding", help="Share of a cohort that it takes to help the server.")
+    ] = 0.05,
 ) -> None:
     """Start a node with its own data; it runs until it is interrupted, and reconnects by itself.
 
@@ -109,7 +145,8 @@ def node(
     if not 0 < delta < 1:
         raise BadInput(f"--delta {delta:g} is not a probability; give a number above 0 and below 1, such as 1e-6")
     policy = OwnerPolicy(min_noise, inf if max_clip is None else max_clip, inf if budget is None else budget, delta)
-    steps.node(name, data, folder, server, ca, key, port, typer.echo, policy=policy)
+    own = steps.secure_options(members, sums_key or key.with_name(f"{key.name}.sums"), name, least, colluding)
+    steps.node(name, data, folder, server, ca, key, port, typer.echo, secure=own, policy=policy)
 
 
 @app.command(
@@ -117,6 +154,7 @@ def node(
     cls=o.takes(
         "protocol", "rounds", "seed", "participation", "rest", "settings", "epsilon", "delta", "min_interactions",
         "evaluate_every",
+        "secure", "secure_by", "secure_least", "secure_dropout", "secure_colluding", "secure_cohort",
         before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
     ),
 )  # fmt: skip
@@ -131,6 +169,9 @@ def run(
     deadline: Annotated[float, typer.Option("--deadline", help="Seconds a node has for a round.")] = 300.0,
     least: Annotated[float, typer.Option("--least", help="Share of nodes without which no round counts.")] = 0.5,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for nodes to come.")] = 120.0,
+    members: Annotated[
+        Path | None, typer.Option("--members", help="With --secure: the list of nodes and their keys.")
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="What the data is called in the result.")] = "federation",
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, on the server.")] = None,
     json_file: o.JsonFile = None,
@@ -155,19 +196,48 @@ def run(
         given = {**o.given(context), "data": name, "runtime": "flower", "nodes": nodes}
         rules = build(Rules, {"nodes": nodes, "deadline": deadline, "least": least, "wait": wait}, "deploy run")
         chosen = resolve(method, given)
-        folder = steps.create_run(chosen, items, rules, out or free_folder(Path("runs"), f"{method}-{name}"))
+        out = out or free_folder(Path("runs"), f"{method}-{name}")
+        folder = steps.create_run(chosen, items, rules, out, members)
     typer.echo(f"run folder: {folder.path}")
 
-    def show(record: object, _: object) -> None:
-        note = f"loss {record.loss:.4f}  valid {headline(record.valid, most=1)}"  # type: ignore[attr-defined]
-        typer.echo(f"  round {record.round}  {note}")  # type: ignore[attr-defined]
-        for who in record.missing:  # type: ignore[attr-defined]
-            typer.echo(f"    missing: {who}")
-
-    result = steps.run(state, folder, show)
+    result = steps.run(state, folder, show_round, typer.echo)
     typer.echo(f"round {result['selected_round']} selected: test {headline(result['metrics']['test'])}")
     if json_file is not None:
         write_json(json_file, result)
+
+
+def show_round(record: Record, _: object) -> None:
+    """A round of a federated run, and who was missing."""
+    from fedrec.cli.progress import headline
+
+    typer.echo(f"  round {record.round}  loss {record.loss:.4f}  valid {headline(record.valid, most=1)}")
+    for who in record.missing:
+        typer.echo(f"    missing: {who}")
+
+
+@app.command("try")
+def try_it(
+    method: Annotated[str, typer.Argument(help="The method (see `fedrec methods`).")] = "fedavg",
+    data: Annotated[str, typer.Option("--data", help="Data to cut into the nodes' files.")] = "demo",
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=1, max=100)] = 2,
+    rounds: Annotated[int, typer.Option("--rounds", help="How many rounds.", min=1)] = 3,
+    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.")] = Path("federation"),
+) -> None:
+    """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
+    from fedrec.deploy.trying import try_out
+    from fedrec.experiment.resolve import resolve
+
+    chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
+    whose, found = try_out(out, chosen, data, show_round, typer.echo)
+    typer.echo(f"recommended on {whose}:")
+    show_items(found)
+    typer.echo(f"everything is below {out}; `fedrec deploy status {out / 'run'}` shows the run")
+
+
+def show_items(found: list[Recommendation]) -> None:
+    width = max((len(r.item) for r in found), default=1)
+    for r in found:
+        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
 
 
 @app.command("status")
@@ -180,17 +250,58 @@ def status(folder: Annotated[Path, typer.Argument(help="The run's folder, on the
         typer.echo(line)
 
 
+@app.command("list")
+def list_all(state: State = Path("server")) -> None:
+    """The runs that this server was given, and where each stands."""
+    from fedrec.deploy.operating import list_runs
+
+    for line in list_runs(state):
+        typer.echo(line)
+
+
+@app.command("stop")
+def stop(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The run's folder.", show_default="the run that goes on")
+    ] = None,
+    state: State = Path("server"),
+) -> None:
+    """End a run; what it has learnt stays, and `deploy run --resume` goes on from there."""
+    from fedrec.deploy.operating import stop_run
+
+    typer.echo(f"stopped {stop_run(state, folder)}")
+
+
+@app.command("nodes")
+def nodes(state: State = Path("server")) -> None:
+    """The admitted nodes, and when each was last heard of."""
+    from fedrec.deploy.operating import list_nodes
+
+    for line in list_nodes(state):
+        typer.echo(line)
+
+
+@app.command("log")
+def log(
+    state: State = Path("server"),
+    last: Annotated[int, typer.Option("--last", help="Lines to begin with.", min=0)] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new lines until Ctrl-C.")] = False,
+) -> None:
+    """The end of the server's log."""
+    from fedrec.deploy.operating import log_lines
+
+    for line in log_lines(state, last, follow):
+        typer.echo(line)
+
+
 @app.command("recommend")
 def recommend(
     folder: Folder,
     user: Annotated[str, typer.Option("--user", help="One of the node's users, as in its data.")],
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
-    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the one met last")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="A run's id.", show_default="the last finished one")] = None,
 ) -> None:
     """Items for one of the node's users, on the node itself; nothing is sent."""
     from fedrec.deploy.node.recommending import recommend as best
 
-    found = best(folder, user, k, run)
-    width = max(len(r.item) for r in found) if found else 1
-    for r in found:
-        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
+    show_items(best(folder, user, k, run))

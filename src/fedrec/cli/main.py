@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedrec import __version__
-from fedrec.cli import analyse, check, compare, data, deploy, doctor, methods, recommend, reproduce, run
+from fedrec.cli import analyse, check, compare, data, deploy, doctor, methods, recommend, reproduce, run, sweep, tune
 from fedrec.errors import BadInput
 
 app = typer.Typer(
@@ -23,9 +23,11 @@ app = typer.Typer(
 app.command("run", cls=run.OPTIONS)(run.run)
 app.command("compare", cls=compare.OPTIONS)(compare.compare)
 app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
+app.command("tune", cls=tune.OPTIONS)(tune.tune)
 app.command("recommend")(recommend.recommend)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)
+analyse.app.command("sweep", cls=sweep.OPTIONS)(sweep.sweep)
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(data.app, name="data")
 app.add_typer(deploy.app, name="deploy")

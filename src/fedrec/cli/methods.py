@@ -11,6 +11,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     """List the methods, or show one's card: paper, what stays private, what is uploaded, departures, settings."""
     from fedrec.core.method import Method
     from fedrec.methods.registry import find, names
+    from fedrec.recipes.search_spaces import space
 
     if name is None:
         known = [(n, find(n)) for n in names()]
@@ -33,3 +34,10 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     typer.echo("  settings")
     for key, field in kind.Settings.model_fields.items():
         typer.echo(f"    {key}={field.default}  {field.description or ''}")
+    searched = space(name)
+    if searched.ranges:
+        typer.echo("  searched by `fedrec tune`")
+    for key, one in searched.ranges.items():
+        typer.echo(f"    {key}: {one}  {one.why}")
+    if searched.fixed:
+        typer.echo(f"    with {', '.join(f'{key}={value}' for key, value in searched.fixed.items())}")

@@ -48,6 +48,10 @@ MinRating = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")]
 SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]
+Recipe = Annotated[
+    Path | None,
+    typer.Option("--recipe", help="Settings over the papers' recipes: a file that `fedrec tune` wrote."),
+]
 Resume = Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write the result as one JSON object to this file.", callback=_a_file)

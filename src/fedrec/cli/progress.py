@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from fedrec.core.loop import Progress, Record
+    from fedrec.experiment.jobs import Job
+    from fedrec.experiment.prepare import Prepared
 
 SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10", "F1@10", "HR@20")
 
@@ -23,10 +31,10 @@ class Watch:
     def __init__(self, label: str, quiet: bool = False) -> None:
         self.label, self.quiet = label, quiet
         self.terminal = sys.stderr.isatty()
-        self.bar: Any = None
+        self.bar: Bar | None = None
         self.last_line = 0.0
 
-    def start(self, prepared: Any, progress: Any) -> None:
+    def start(self, prepared: Prepared, progress: Progress) -> None:
         if self.quiet:
             return
         from fedrec.data.describe import said_of
@@ -42,9 +50,10 @@ class Watch:
             typer.echo(f"  {note}", err=True)
         if self.terminal and prepared.settings.rounds > 1:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
 
-            self.bar = Progress(
+            self.bar = Bar(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
@@ -55,7 +64,7 @@ class Watch:
             self.bar.start()
             self.task = self.bar.add_task(self.label, total=prepared.settings.rounds, completed=progress.round, note="")
 
-    def round(self, record: Any, progress: Any) -> None:
+    def round(self, record: Record, progress: Progress) -> None:
         if self.quiet:
             return
         note = f"loss {record.loss:.4f}  valid {headline(record.valid, most=1)}"
@@ -86,25 +95,25 @@ class Lines:
     def __init__(self, quiet: bool, parallel: int) -> None:
         self.quiet, self.parallel, self.last = quiet, parallel, time.monotonic()
 
-    def known(self, jobs: Any) -> None:
+    def known(self, jobs: Iterable[Job]) -> None:
         """Say which runs are there already."""
         if not self.quiet:
             for job in jobs:
                 if job.state == "finished":
                     typer.echo(f"{_label(job)}: read from {job.folder}", err=True)
 
-    def begins(self, job: Any, number: int, total: int) -> Any:
+    def begins(self, job: Job, number: int, total: int) -> Watch | None:
         if self.parallel > 1:
             return None
         return Watch(f"[{number}/{total}] {_label(job)}", self.quiet)
 
-    def ends(self, job: Any, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
+    def ends(self, job: Job, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
         if not self.quiet:
             how = f"FAILED: {failure}" if failure else f"done in {seconds:.0f} s"
             rest = span(left) if done < total else "all done"
             typer.echo(f"[{done}/{total}] {_label(job)}: {how}; {rest}", err=True)
 
-    def ticks(self, running: Any, done: int, total: int, left: float | None) -> None:
+    def ticks(self, running: Iterable[tuple[Job, int]], done: int, total: int, left: float | None) -> None:
         if self.quiet or time.monotonic() - self.last < 30:
             return
         self.last = time.monotonic()
@@ -112,5 +121,5 @@ class Lines:
         typer.echo(f"  {now}; {span(left)}", err=True)
 
 
-def _label(job: Any) -> str:
+def _label(job: Job) -> str:
     return f"{job.label} on {job.settings.data}, {job.settings.protocol}"

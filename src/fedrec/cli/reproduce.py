@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from fedrec.experiment.reproduce import Work
+    from fedrec.report.model.reproduction import Reproduction
 
 OPTIONS = o.takes("data_dir", "device", before="out")
 
@@ -43,6 +47,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/reproduce-PAPER")
     ] = None,
+    recipe: o.Recipe = None,
     json_file: o.JsonFile = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
     so_far: o.SoFar = False,
@@ -59,6 +64,7 @@ def reproduce(
     from fedrec.experiment.message_bytes import bytes_table
     from fedrec.recipes import published
     from fedrec.report.text.reproduction import as_json
+    from fedrec.runs.recipes import read_recipes
 
     check_json(json_file)
     if paper is None:
@@ -76,7 +82,9 @@ def reproduce(
     else:
         blocks = min(1024, max(64, memory_mb // parallel // 4)) if memory_mb else 1024
         given = {**o.given(context), "memory_mb": blocks}
-        work = reproducing.plan(chosen, parse_seeds(seeds), folder, quick=quick, given=given)
+        work = reproducing.plan(
+            chosen, parse_seeds(seeds), folder, quick=quick, given=given, recipes=read_recipes(recipe)
+        )
         if plan_only:
             print_plan(work)
             return
@@ -99,7 +107,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def print_plan(work: Any) -> None:
+def print_plan(work: Work) -> None:
     """What would be run, and what cannot be."""
     jobs = work.jobs
     open_jobs = [job for job in jobs if job.state != "finished"]
@@ -112,7 +120,7 @@ def print_plan(work: Any) -> None:
         typer.echo(f"  not run: {', '.join(names)}: {reason}")
 
 
-def print_reproduction(done: Any) -> None:
+def print_reproduction(done: Reproduction) -> None:
     """Banners, tables, remarks, and what is not there and why."""
     from rich.console import Console
     from rich.text import Text

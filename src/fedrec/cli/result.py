@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from fedrec.experiment.open import Result
 
-def print_result(result: Any) -> None:
+
+def print_result(result: Result) -> None:
     """Metrics of the selected round, costs, and where the run lies."""
     from rich.console import Console
     from rich.table import Table
 
+    from fedrec.evaluation.protocols import find as find_protocol
     from fedrec.privacy.card import card_lines
 
     found = result.json
@@ -24,10 +28,10 @@ def print_result(result: Any) -> None:
     table.add_column("valid", justify="right")
     table.add_column("test", justify="right")
     test, valid = found["metrics"]["test"], found["metrics"]["valid"]
-    for name in test:
+    for name in valid or test:
         if "@5" in name or name.startswith(("Recall", "Precision")):
             continue
-        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}")
+        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}" if name in test else "-")
     console = Console()
     console.print(table)
     seconds, size = found["seconds"], found["bytes"]
@@ -42,7 +46,7 @@ def print_result(result: Any) -> None:
         typer.echo(line)
     if found.get("secure"):
         typer.echo(f"secure sums: {secure_line(found['secure'])}")
-    for flaw in result.prepared.task.protocol.flaws:
+    for flaw in find_protocol(found["protocol"]).flaws:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")

@@ -19,6 +19,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/METHOD-DATA-...")
     ] = None,
+    recipe: o.Recipe = None,
     json_file: o.JsonFile = None,
     resume: o.Resume = None,
     quiet: o.Quiet = False,
@@ -29,11 +30,14 @@ def run(
     from fedrec.experiment import run as running
     from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import free_folder
+    from fedrec.runs.recipes import read_recipes
 
     check_json(json_file)
     if resume is not None:
         if method is not None:
             raise BadInput("--resume continues a run as it was; leave the method out")
+        if recipe is not None:
+            raise BadInput("--resume continues a run as it was; leave --recipe out")
         watch = Watch(f"resuming {resume}", quiet)
         try:
             result = running.resume(resume, watch.round, watch.start)
@@ -42,7 +46,7 @@ def run(
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
-        settings = resolve(method, o.given(context))
+        settings = resolve(method, o.given(context), read_recipes(recipe))
         label = f"{method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(method, quiet)
         try:

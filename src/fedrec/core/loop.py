@@ -100,7 +100,11 @@ class Record:
     secure: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values; ``secure`` only where there is something to say."""
+        plain = asdict(self)
+        if self.secure is None:
+            del plain["secure"]
+        return plain
 
 
 @dataclass
@@ -129,10 +133,12 @@ def run_rounds(
 
     Randomness is keyed by the round's number, so a resumed run equals one that was never stopped.
     """
-    keys = runtime.client_keys()
     if progress.state is not None:
         runtime.restore(progress.state)
-    while progress.round < plan.rounds and not _exhausted(plan, progress) and not _settled(plan, progress, len(keys)):
+    while progress.round < plan.rounds and not _exhausted(plan, progress):
+        keys = runtime.client_keys()  # in a federation, clients may have joined since the last round
+        if _settled(plan, progress, len(keys)):
+            break
         number = progress.round + 1
         chosen = plan.participation.choose(plan.seed, number, keys)
         answering = plan.participation.answering(plan.seed, number, keys, chosen)
@@ -154,7 +160,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         loss=cost.loss,
         participants=cost.participants,
         valid=evaluated.valid.means() if evaluated else None,
-        test=evaluated.test.means() if evaluated else None,
+        test=(evaluated.test.means() or None) if evaluated else None,  # none where it was left out
         seconds={
             "train": cost.train_seconds,
             "aggregate": cost.aggregate_seconds,

@@ -48,5 +48,7 @@ def population(task: Task) -> Population:
         user_keys=user_keys,
         train=train,
         exclude=task.exclude.take(users),
+        ordered=data.times is not None,
+        valid=task.valid.take(users),
     )
     return Population(World(data.name, data.n_items, data.n_users, len(client_ids)), block, users, client_ids)

@@ -81,6 +81,11 @@ def flatten(value: Any) -> tuple[Flat, str]:
     return arrays, json.dumps(structure)
 
 
+def shapes(value: Any) -> dict[str, tuple[int, ...]]:
+    """The shape of every array in a value, by its place."""
+    return {path: array.shape for path, array in flatten(value)[0].items()}
+
+
 def unflatten(arrays: Flat, structure: str, expected: Expected = Expected()) -> Any:
     """The value whose parts :func:`flatten` gave, if it is what is expected; :class:`BadState` where it is not."""
     builder = _Builder(arrays, expected.kinds)

@@ -159,12 +159,7 @@ def _refuse_mixed(
 
 
 def _one_of_each_pair(
-    order: NDArray[np.int64],
-    rows: Rows,
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    n_items: int,
-    last: bool,
+    order: NDArray[np.int64], rows: Rows, users: NDArray[np.int32], items: NDArray[np.int32], n_items: int, last: bool
 ) -> NDArray[np.int64]:
     """The rows to keep, still in order: the first or last of each pair; a pair in two parts is refused."""
     pair = users[order].astype(np.int64) * n_items + items[order]

@@ -120,5 +120,5 @@ def _continue(
 def _read(answer: http.client.HTTPResponse) -> bytes:
     try:
         return answer.read(CHUNK)
-    except (OSError, http.client.HTTPException) as problem:  # told apart from trouble with our own disk
+    except (OSError, http.client.HTTPException) as problem:  # not to be confused with trouble of our own disk
         raise ConnectionError(f"connection cut ({problem or type(problem).__name__})") from problem

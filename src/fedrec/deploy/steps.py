@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from fedrec.deploy.flower.commands import (
     NODE,
     Link,
     ServerFiles,
+    Value,
     connection,
     node_command,
     register,
@@ -22,17 +23,23 @@ from fedrec.deploy.flower.commands import (
     superlink_command,
 )
 from fedrec.deploy.flower.knocking import turned_away
+from fedrec.deploy.members import read_members, read_sums_key
+from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
+from fedrec.deploy.operating import check_state
 from fedrec.deploy.processes import Crew, StartFailed, free_ports
 from fedrec.deploy.server.catalogue import read_catalogue
 from fedrec.deploy.server.job import SERVED, Job, read_served
+from fedrec.deploy.server.pulse import alive, state_of
 from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
+from fedrec.secure.identity import public_bytes
 
 Say = Callable[[str], None]
 
@@ -61,19 +68,12 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
 
 def admit(state: Path, public_key: Path, name: str | None = None) -> str:
     """Admit a node by its public key, with the server that runs on this machine; returns its name."""
-    _check_state(state)
-    return register(state.resolve(), public_key, name)
+    return register(check_state(state), public_key, name)
 
 
 def revoke(state: Path, name: str) -> None:
     """Take a node's key off the list: it is out from its next call, and from the next round, on."""
-    _check_state(state)
-    Admission(state.resolve()).revoke(name)
-
-
-def _check_state(state: Path) -> None:
-    if not (state / "config.toml").is_file():
-        raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
+    Admission(check_state(state)).revoke(name)
 
 
 def node(
@@ -86,6 +86,7 @@ def node(
     port: int | None,
     say: Say,
     patience: float = 90.0,
+    secure: Mapping[str, Value] | None = None,
     policy: OwnerPolicy = OwnerPolicy(),
 ) -> None:
     """Run a node in the foreground until it is interrupted; right after a crash, wait to be let in again."""
@@ -101,7 +102,7 @@ def node(
     crew = Crew(home)
     private_folder(home)
     limits = {name: repr(value) for name, value in asdict(policy).items()}
-    own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits}
+    own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
     say(f"{name}: {found.n_users} users, {len(found)} interactions; connecting to {server_address}")
@@ -109,7 +110,12 @@ def node(
         end = time.monotonic() + patience
         while True:
             before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
-            status = crew.start("supernode", command).wait()
+            news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))
+            member = crew.start("supernode", command)
+            while (status := member.poll()) is None:
+                news.look()
+                time.sleep(0.3)
+            news.look()
             said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
             # Flower says 305, or nothing where the door turns the node away; a wrong certificate stays wrong
             refused = "handshake" not in said and (
@@ -123,42 +129,90 @@ def node(
             time.sleep(5.0)
 
 
-def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path) -> RunFolder:
+def secure_options(
+    members: Path | None, sums_key: Path, name: str, least: int, colluding: float
+) -> dict[str, Value] | None:
+    """A node's part in secure sums, as it is configured; bad files are known before the node starts."""
+    if members is None:
+        return None
+    known, key = read_members(members), read_sums_key(sums_key)
+    if known.get(name, {}).get("key") != public_bytes(key).hex():
+        raise BadInput(f"{members} has another key for {name!r} than {sums_key}, or none; make it again")
+    if least < 3 or not 0 <= colluding < 1:
+        raise BadInput(f"cohorts of {least}, of which {colluding:g} collude; give at least 3, and a share below 1")
+    return {
+        "members": str(members.resolve()),
+        "sums-key": str(sums_key.resolve()),
+        "secure-least": least,
+        "secure-colluding": colluding,
+    }
+
+
+def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path, members: Path | None = None) -> RunFolder:
     """The folder of a new run over nodes with their own data."""
     refuse_global(settings)
-    if settings.secure:
-        raise BadInput("secure sums run in process only so far; leave --secure out")
+    if settings.secure != (members is not None):
+        raise BadInput("--secure and --members FILE belong together: give both, or neither")
+    known = {} if members is None else read_members(members)
     catalogue = read_catalogue(items)
     folder = RunFolder.create(out, settings, private=True)
-    Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue).write(out)
+    Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue, members=known).write(out)
     return folder
 
 
-def run(state: Path, folder: RunFolder, on_round: Callable[[Record, Progress], None] | None) -> dict[str, Any]:
-    """Have the server carry a run out (from its last round on), and wait for its result."""
-    _check_state(state)
+def run(
+    state: Path, folder: RunFolder, on_round: Callable[[Record, Progress], None] | None, say: Say = lambda line: None
+) -> dict[str, Any]:
+    """Have the server carry a run out (from its last round on), and wait for its result.
+
+    A run that goes on already is only followed. An interrupt ends the waiting, not the run.
+    """
+    home = check_state(state)
     if folder.finished:
         return folder.result()
-    (folder.path / SERVED).unlink(missing_ok=True)
-    crew = Crew(state.resolve())
+    follows, other = alive(folder.path), going_on(home)
+    if follows:
+        say("this run goes on already: following it")
+    elif other is not None:
+        say(f"waiting for {other} to end: one run at a time (`fedrec deploy stop --state {state}` ends it)")
+    crew = Crew(home)
     watch = Watch(folder, on_round)
     with interruptible(), _stopping(crew):
-        member = crew.start("run", run_command(state.resolve(), folder.path))
-        while member.poll() is None and not (read_served(folder.path) or {}).get("done"):
-            watch.look()
-            time.sleep(0.5)
+        try:
+            if not follows:
+                (folder.path / SERVED).unlink(missing_ok=True)
+                remember(home, folder.path)
+                crew.start("run", run_command(home, folder.path))
+            while not _over(folder.path, crew):
+                watch.look()
+                time.sleep(0.5)
+        except KeyboardInterrupt:
+            say(f"the run goes on without this command; follow it: fedrec deploy status {folder.path}")
+            say(f"end it: fedrec deploy stop {folder.path} --state {state}")
+            raise
         watch.look()
         said = read_served(folder.path) or {}
         if not said.get("done"):
-            raise RunFailed(said.get("reason") or f"the run stopped:\n{crew.tail('run', 30)}")
+            ended = (
+                "the run was stopped" if said.get("state") == "stopped" else f"the run ended:\n{crew.tail('run', 30)}"
+            )
+            raise RunFailed(said.get("reason") or ended)
     return folder.result()
+
+
+def _over(folder: Path, crew: Crew) -> bool:
+    """Whether a run has ended: it says so, or nobody carries it out any more."""
+    if (read_served(folder) or {}).get("done"):
+        return True
+    member = crew.members.get("run")
+    return not alive(folder) if member is None else member.poll() is not None
 
 
 def status(folder: RunFolder) -> list[str]:
     """Where a run stands, in a few lines."""
-    said = read_served(folder.path) or {"state": "not started"}
+    said = read_served(folder.path) or {}
     records = folder.records()
-    lines = [f"{folder.path}: {said['state']}, round {len(records)} of {folder.settings().rounds}"]
+    lines = [f"{folder.path}: {state_of(folder.path)}, round {len(records)} of {folder.settings().rounds}"]
     if said.get("reason"):
         lines.append(f"  {said['reason']}")
     for record in records[-3:]:

@@ -7,11 +7,12 @@ with it, and every table made under one carries that text.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedrec.data.interactions import Interactions
 from fedrec.errors import unknown
 from fedrec.evaluation.metrics import MetricSet
-from fedrec.evaluation.rules import Rules
-from fedrec.evaluation.selection import Selection
+from fedrec.evaluation.rules import Rules, Selection
 from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, Split
 from fedrec.evaluation.task import Task, assemble, thinned
 
@@ -84,28 +85,26 @@ FEDCA = Protocol(
     paper="fedca",
 )
 
-FED3CR = Protocol(
+FED3CR = replace(
+    FEDCA,
     name="paper-fed3cr",
     source=(
         "Fed3CR, section V-A: follows FedRAP's set-up (split, negatives, rounds); no code of its own is "
-        "public, so what the text leaves open is taken from FedRAP's code"
+        "public, so what the text leaves open is taken from FedRAP's code, which evaluates clients with the "
+        "aggregated table beside their private ones"
     ),
     description=(
         "Users with 10 or more interactions (5 on Douban-Book). Leave-one-out by time (random where "
         "there is none), the held-out item ranked among 99 sampled unobserved items, HR@10/99 and "
         "NDCG@10/99 reported."
     ),
-    flaws=(LEAK, CHOSEN_ON_TEST, SAMPLED, LOCAL),
-    split=LeaveOneOut(),
-    negatives="all",
-    candidates=99,
-    selection=Selection("test", "HR@10/99"),
-    evaluated="local",
-    metrics=_RANKED,
+    flaws=(LEAK, CHOSEN_ON_TEST, SAMPLED),
+    evaluated="download",
     paper="fed3cr",
 )
 
-FEDIAR = Protocol(
+FEDIAR = replace(
+    FEDCA,
     name="paper-fediar",
     source=(
         "FedIAR, implementation details (split, 99 candidates, round chosen on validation); no code is "
@@ -117,16 +116,12 @@ FEDIAR = Protocol(
         "unobserved items, the round with the best validation HR@10/99, HR and NDCG at 5 and 10 reported."
     ),
     flaws=(LEAK, SAMPLED, LOCAL),
-    split=LeaveOneOut(),
-    negatives="all",
-    candidates=99,
     selection=Selection("valid", "HR@10/99"),
-    evaluated="local",
-    metrics=_RANKED,
     paper="fediar",
 )
 
-FEDDAE = Protocol(
+FEDDAE = replace(
+    STRICT,
     name="paper-feddae",
     source="FedDAE, Experiments (leave-one-out, K=20); ranking, chosen round and dropped users from its code",
     description=(
@@ -138,18 +133,16 @@ FEDDAE = Protocol(
         "Users whose test item nobody trained on are dropped: they would count as misses, so the mean rises.",
         "The validation item stays in the ranking when the test item is evaluated; this costs a little.",
     ),
-    split=LeaveOneOut(),
-    negatives="train",
     candidates=0,
     selection=Selection("valid", "NDCG@20"),
-    evaluated="download",
     metrics=MetricSet.standard(),
     paper="feddae",
     drop_unseen_targets=True,
     mask_valid=False,
 )
 
-FEDCIA = Protocol(
+FEDCIA = replace(
+    STRICT,
     name="paper-fedcia",
     source=(
         "FedCIA, section 6.1 (8:2 split, 10 % of training for validation, K=10); early stop and metrics "
@@ -172,10 +165,8 @@ FEDCIA = Protocol(
         "The split ignores time: later interactions are trained on to predict earlier ones.",
     ),
     split=RandomShare(test=0.2, valid=0.1),
-    negatives="train",
     candidates=0,
     selection=Selection("valid", "F1@10!", patience=10),
-    evaluated="download",
     metrics=MetricSet.standard(extra=("F1@10!", "MRR@10!", "NDCG@10!")),
     paper="fedcia",
 )

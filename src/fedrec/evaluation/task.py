@@ -19,6 +19,7 @@ from fedrec.evaluation.rules import Rules
 from fedrec.evaluation.splits import Parts, time_order
 
 Part = Literal["valid", "test"]
+PARTS: tuple[Part, ...] = ("valid", "test")
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,14 @@ def plan_all(
     given: Mapping[str, Any],
     sets: Mapping[str, Any] | None = None,
     out: Path | None = None,
+    recipes: Sequence[Mapping[str, Any]] = (),
 ) -> list[Jobs]:
     """The runs of a comparison on several data sets, each in a folder of its own below ``out``."""
     out = out or Path("runs") / "leaderboard"
     names = [default_folder(one, "").name.removeprefix("compare-").removesuffix("-") for one in data]
     return [
-        plan(methods, seeds, {**given, "data": one}, sets, out / name) for one, name in zip(data, names, strict=True)
+        plan(methods, seeds, {**given, "data": one}, sets, out / name, recipes)
+        for one, name in zip(data, names, strict=True)
     ]
 
 
@@ -56,11 +58,13 @@ def plan(
     given: Mapping[str, Any],
     sets: Mapping[str, Any] | None = None,
     out: Path | None = None,
+    recipes: Sequence[Mapping[str, Any]] = (),
 ) -> Jobs:
     """The runs that a comparison needs, controls included.
 
     ``given``: run settings of all methods (``data``, ``protocol``, ``rounds``...). ``sets``: method settings;
-    ``key`` goes to every method that has it, ``METHOD.key`` to one. Whatever is wrong is bad input now.
+    ``key`` goes to every method that has it, ``METHOD.key`` to one. ``recipes``: entries of a file of the user's own,
+    over the papers'. Whatever is wrong is bad input now.
     """
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
@@ -76,7 +80,7 @@ def plan(
     jobs = []
     for seed in seeds:  # all methods under one seed first: an interrupted comparison is complete as far as it goes
         for name, kind in kinds.items():
-            settings = resolve(name, {**_fitting(kind, given), "seed": seed, "settings": own[name]})
+            settings = resolve(name, {**_fitting(kind, given), "seed": seed, "settings": own[name]}, recipes)
             path = folder / f"{name}-seed{seed}"
             jobs.append(Job(settings, path, folder_state(path, settings)))
     return Jobs(tuple(jobs), tuple(failures), folder)

@@ -26,7 +26,7 @@ POLL_SECONDS = 0.5
 
 
 class Watcher(Protocol):
-    """Told what happens."""
+    """Sees what happens."""
 
     def begins(self, job: Job, number: int, total: int) -> Any:
         """A run starts; gives a ``cli.progress.Watch``, or nothing, for its rounds (in this process only)."""
@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
 
 class Silent:
-    """A watcher that tells nobody."""
+    """A watcher that shows nothing."""
 
     def begins(self, job: Job, number: int, total: int) -> None: ...
 
@@ -171,17 +171,12 @@ class _Pool:
             self.watcher.begins(job, self.done + len(self.processes), self.total)
 
     def _start(self, job: Job, need: float) -> _Process:
-        threads = str(max(1, (os.cpu_count() or 1) // self.parallel))
-        limits = dict.fromkeys(
-            ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"),
-            threads,
-        )
         handle = subprocess.Popen(
             [sys.executable, "-m", "fedrec.experiment.pool", str(job.folder), job.state],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **limits},
+            env={**os.environ, **thread_limits(self.parallel)},
             start_new_session=True,  # an interrupt reaches us alone, and we end it
         )
         assert handle.stdin is not None
@@ -213,6 +208,12 @@ class _Pool:
             for number, p in enumerate(self.processes)
         }
         return self.estimate.left([job.settings for job in self.waiting], under_way, self.parallel)
+
+
+def thread_limits(parallel: int) -> dict[str, str]:
+    """What a process finds in its environment when it is one of several: its share of the cores."""
+    names = ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return dict.fromkeys(names, str(max(1, (os.cpu_count() or 1) // parallel)))
 
 
 def _child(folder: Path, state: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from fedrec.core.loop import Plan
@@ -11,12 +12,14 @@ from fedrec.core.method import Method
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
+from fedrec.data.fingerprint import Fingerprint, fingerprint
+from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.data.replicate import replicate
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.summed import Budget
 from fedrec.runs.plan import participation_of, plan_of
@@ -34,39 +37,62 @@ class Prepared:
     runtime: Any
     seconds: float
 
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """Of the data as it was spread over clients."""
+        return fingerprint(self.task.data)
+
     @property
     def plan(self) -> Plan:
         """The rounds that the settings and the protocol ask for."""
         return plan_of(self.settings, self.task.protocol, self.method)
 
 
-def prepare(settings: RunSettings) -> Prepared:
-    """Load and split the data, build the method and its runtime."""
+def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None) -> Prepared:
+    """Load and split the data, build the method and its runtime.
+
+    ``shared``: what :func:`split_data` gave for a run with the same data, split and seed.
+    """
     began = time.perf_counter()
-    protocol = find_protocol(settings.protocol)
     kind = find_method(settings.method, settings.settings)
-    data = load(
-        settings.data,
-        settings.data_dir,
-        min_interactions=settings.min_interactions,
-        paper=protocol.paper,
-        columns=settings.columns,
-        min_rating=settings.min_rating,
-    )
-    data = replicate(data, settings.copies)
-    if settings.clients is not None:
-        data = partition(data, settings.clients)
-    task = protocol.prepare(data, settings.seed, settings.train_share)
-    people = population(task)
+    task, people = split_data(load_data(settings), settings) if shared is None else shared
     method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     check_device(settings.device)
     runtime = make_runtime(settings, method, people, task)
     return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
 
 
+def load_data(settings: RunSettings) -> Interactions:
+    """The data that a run asks for."""
+    return load(
+        settings.data,
+        settings.data_dir,
+        min_interactions=settings.min_interactions,
+        paper=find_protocol(settings.protocol).paper,
+        columns=settings.columns,
+        min_rating=settings.min_rating,
+    )
+
+
+def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Population]:
+    """The data under the protocol, and who has it."""
+    protocol = find_protocol(settings.protocol)
+    if not settings.test and protocol.selection.part == "test":
+        raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
+    data = replicate(data, settings.copies)
+    if settings.clients is not None:
+        data = partition(data, settings.clients)
+    task = protocol.prepare(data, settings.seed, settings.train_share)
+    return task, population(task)
+
+
 def make_runtime(settings: RunSettings, method: Any, people: Population, task: Task) -> Any:
     """The runtime that the settings ask for."""
-    options: dict[str, Any] = {"memory_mb": settings.memory_mb, "evaluate_users": settings.evaluate_users}
+    options: dict[str, Any] = {
+        "memory_mb": settings.memory_mb,
+        "evaluate_users": settings.evaluate_users,
+        "parts": PARTS if settings.test else PARTS[:1],
+    }
     if isinstance(method, Reference):
         from fedrec.simulate.central import CentralRun
 
@@ -79,6 +105,8 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         if settings.copies != 1:
             raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
 
+        if not settings.test:
+            raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
         return Loopback(method, people, task, settings.seed, settings)
     if settings.secure:
         from fedrec.simulate.private import PrivateSimulator

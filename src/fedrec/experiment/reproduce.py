@@ -30,6 +30,7 @@ from fedrec.recipes.published import Column, PublishedTable, TableRow
 from fedrec.report.model.comparison import CONTROLS, NOT_YET, compare_runs
 from fedrec.report.model.reproduction import Line, Panel, Reproduction, line_of
 from fedrec.report.model.runs import FinishedRun, load_run
+from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings
 
 QUICK_ROUNDS = 3
@@ -60,6 +61,8 @@ class Work:
     spots: tuple[Spot, ...]
     missing: Mapping[str, str]
     """By column: which file is missing."""
+    recipes: tuple[Mapping[str, Any], ...] = ()
+    """Entries of a file of the user's own (tuned settings, say), over the papers'."""
 
     @property
     def rounds(self) -> int | None:
@@ -84,6 +87,7 @@ def plan(
     *,
     quick: bool = False,
     given: Mapping[str, Any] | None = None,
+    recipes: Sequence[Mapping[str, Any]] = (),
 ) -> Work:
     """The runs that a table needs. ``given``: run settings of all of them (``data_dir``, ``device``, ``memory_mb``)."""
     if not seeds:
@@ -91,7 +95,7 @@ def plan(
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; give --out a folder")
     seeds = tuple(dict.fromkeys(seeds))
-    work = Work(table, seeds, out, quick, (), {})
+    work = Work(table, seeds, out, quick, (), {}, tuple(recipes))
     given = {"checkpoint_seconds": CHECKPOINT_SECONDS, "keep_selected": False, **(given or {})}
     missing = {column.key: lacking(column, given.get("data_dir")) for column in table.columns}
     spots = []
@@ -151,7 +155,7 @@ def settings_of(
 ) -> tuple[RunSettings, RunSettings]:
     """Settings of one cell under the paper's protocol and under `strict`: the same method, evaluated in two ways.
 
-    The row's settings over the paper's recipe over the method's own.
+    The row's settings over the paper's recipe over the method's own; under `strict`, the user's recipes over all.
     """
     kind = find_method(row.method)
     chosen: dict[str, Any] = {**given, **column.run, **row.run, "data": column.data, "seed": seed}
@@ -160,10 +164,16 @@ def settings_of(
     else:
         rounds = row.rounds or work.rounds
     chosen |= {} if rounds is None else {"rounds": rounds}
-    ours = resolve(row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)})
+    ours = resolve(
+        row.method, {**chosen, "protocol": work.table.protocol, "settings": dict(row.settings)}, work.recipes
+    )
     chosen |= same_users(ours)
-    chosen |= {"settle": ours.settle} | ({} if issubclass(kind, Reference) else {"rounds": ours.rounds})
-    strict = resolve(row.method, {**chosen, "protocol": "strict", "settings": dict(ours.settings)})
+    chosen |= {"settle": ours.settle}
+    chosen |= {} if issubclass(kind, Reference) else {"rounds": ours.rounds, "participation": ours.participation}
+    tuned = recipe(row.method, column.data, "strict", ours.settings, work.recipes, papers=False)
+    chosen |= {} if work.quick else tuned.run
+    own = {**ours.settings, **tuned.settings}
+    strict = resolve(row.method, {**chosen, "protocol": "strict", "settings": own})
     return ours, strict
 
 

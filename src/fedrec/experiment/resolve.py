@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrec.core.reference import Reference
@@ -20,11 +20,11 @@ CLIP = 1.0
 """The clip bound under a privacy budget, where none is given."""
 
 
-def resolve(method: str, given: Mapping[str, Any]) -> RunSettings:
-    """Run settings: what the user gave, over the paper's recipe, over the method's defaults."""
+def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str, Any]] = ()) -> RunSettings:
+    """Run settings: what the user gave, over recipes of their own, over the paper's, over the method's defaults."""
     kind = find_method(method)
     protocol = find_protocol(given.get("protocol", "strict"))
-    chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"))
+    chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"), recipes)
     own = {**chosen.settings, **given.get("settings", {})}
     base: dict[str, Any] = {**chosen.run, **given}
     if base.get("epsilon") is not None:
@@ -33,7 +33,7 @@ def resolve(method: str, given: Mapping[str, Any]) -> RunSettings:
     if issubclass(kind, Reference):
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
-        base["rounds"] = given.get("rounds", kind.rounds)
+        base["rounds"] = base.get("rounds", kind.rounds)
     if base.get("secure"):
         refuse_unsummed(kind, own)
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")

@@ -9,7 +9,7 @@ from fedrec.core.population import population
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.laws.broken import Comparison
 from fedrec.laws.small_runs import SEED, plan, run, simulator, world
-from fedrec.methods.references.popularity import Popularity
+from fedrec.methods.references.controls import Popularity
 from fedrec.methods.registry import find
 from fedrec.simulate.central import CentralRun
 

@@ -18,6 +18,7 @@ from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.serve import upcoming
 from fedrec.deploy.server.summing import SecureFederation
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
@@ -113,13 +114,6 @@ def federation(
     chosen_plan = plan or prepared.plan
     progress = Progress()
 
-    def upcoming(number: int) -> Any:
-        if number > chosen_plan.rounds:
-            return None
-        keys = roster.client_keys
-        chosen = chosen_plan.participation.choose(chosen_plan.seed, number, keys)
-        return chosen_plan.participation.answering(chosen_plan.seed, number, keys, chosen)
-
     world = roster.world(prepared.task.data.name, prepared.task.data.n_items)
     assert world == prepared.people.world
     assert isinstance(prepared.method, Method)
@@ -131,7 +125,7 @@ def federation(
         rules or Rules(wait=0.1),
         RUN,
         settings.seed,
-        upcoming,
+        upcoming(chosen_plan),
         prepared.task.protocol.metrics,
         lambda: progress.best_round,
     )

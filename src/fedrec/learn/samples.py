@@ -26,7 +26,6 @@ from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Counts, Samples, count
 
 Objective = Literal["bce", "bpr"]
-Engine = Literal["auto", "kernel", "torch", "numpy"]
 
 
 def has_numba() -> bool:

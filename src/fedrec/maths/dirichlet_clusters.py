@@ -14,13 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-STATE = (
-    "mean_precision_",
-    "means_",
-    "degrees_of_freedom_",
-    "covariances_",
-    "precisions_cholesky_",
-)
+STATE = ("mean_precision_", "means_", "degrees_of_freedom_", "covariances_", "precisions_cholesky_")
 
 
 @dataclass(frozen=True)

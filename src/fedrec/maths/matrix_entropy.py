@@ -75,23 +75,12 @@ class ThinLogarithm:
     def of(cls, factor: NDArray[np.floating], gamma: float) -> ThinLogarithm:
         values = np.asarray(factor, np.float64)
         basis, lengths, _ = np.linalg.svd(values, full_matrices=False)
-        return cls(
-            basis,
-            np.log1p(lengths**2 / gamma),
-            gamma,
-            float((lengths**2).sum() + gamma * len(values)),
-        )
+        return cls(basis, np.log1p(lengths**2 / gamma), gamma, float((lengths**2).sum() + gamma * len(values)))
 
     def times(self, thin: Float64) -> Float64:
         """``log(F F^T + gamma I) @ thin`` ``[n, k]``."""
         product: Float64 = np.log(self.gamma) * thin + self.basis @ (self.gain[:, None] * (self.basis.T @ thin))
         return product
-
-
-def spread_centroids(centroids: NDArray[np.floating], cluster: NDArray[np.integer]) -> Float64:
-    """``V`` ``[n, d]``: every item's row is its cluster's centroid."""
-    rows: Float64 = np.asarray(centroids, np.float64)[cluster]
-    return rows
 
 
 def centroids_of(table: NDArray[np.floating], cluster: NDArray[np.integer], count: int) -> Float64:

@@ -115,13 +115,13 @@ def candidates(
     """
     n = len(proxy)
     count = min(count, n)
-    told = None if vectors is None or start is None or complementary == 0 else (vectors, start)
-    counts = np.zeros(n, np.int64) if told is None else np.minimum(np.diff(told[1]), POSITIONS)
+    given = None if vectors is None or start is None or complementary == 0 else (vectors, start)
+    counts = np.zeros(n, np.int64) if given is None else np.minimum(np.diff(given[1]), POSITIONS)
     order = np.argsort(counts, kind="stable")
     rank_by = torch.from_numpy(proxy[order].astype(np.float32)).to(device)
     points = None if sketches is None else torch.from_numpy(sketches[order]).to(device)
     norms = None if points is None else (points**2).sum(1)
-    heads = None if told is None else torch.from_numpy(_heads(*told, counts, order)).to(device)
+    heads = None if given is None else torch.from_numpy(_heads(*given, counts, order)).to(device)
     found = np.empty((n, count), np.int64)
     step = max(1, AT_ONCE // n)
     for first in range(0, n, step):

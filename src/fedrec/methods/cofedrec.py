@@ -24,7 +24,7 @@ from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
 from fedrec.core.messages import Array, Float32, Rows, concatenate, per_client, shared
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
@@ -36,14 +36,8 @@ from fedrec.methods._shared.embedding import (
     Mean,
     UserVectors,
     stacked,
+    vectors_stay,
 )
-
-
-class CoFedRecSettings(EmbeddingSettings):
-    """Settings of CoFedRec."""
-
-    categories: int = Field(6, ge=1, description="item clusters K")
-    groups: int = Field(4, ge=1, description="user clusters")
 
 
 @dataclass(frozen=True)
@@ -64,16 +58,22 @@ class CoDownload(messages.Download):
     changes: Rows = per_client()
 
 
+class CoFedRecSettings(EmbeddingSettings):
+    """Settings of CoFedRec."""
+
+    categories: int = Field(6, ge=1, description="item clusters K")
+    groups: int = Field(4, ge=1, description="user clusters")
+
+
 class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
     """Co-clustering of items and users; user vectors stay."""
 
     name = "cofedrec"
     Settings = CoFedRecSettings
-    Upload, Download = ItemUpload, CoDownload
-    card = Card(
+    Download = CoDownload
+    card = vectors_stay(
         title="CoFedRec: item categories, and groups of users who treat a category alike",
         paper="He et al., Co-clustering for federated recommender system, WWW 2024, as FedIAR describes it",
-        private="user vectors, interactions",
         upload="changes of the item table",
         sum_suffices=False,
         departures=(
@@ -173,7 +173,7 @@ def same_rows(changes: Rows) -> list[Int64]:
     size = int(np.diff(changes.start).max(initial=0))
     if not size:
         return [np.arange(changes.n_clients)]
-    seen: dict[bytes, int] = {}  # a few groups: their bytes are told apart much faster than their rows are sorted
+    seen: dict[bytes, int] = {}  # a few groups: comparing their bytes is much faster than sorting their rows
     rows = changes.values.reshape(changes.n_clients, -1)
     label = np.fromiter((seen.setdefault(row.tobytes(), len(seen)) for row in rows), np.int64, changes.n_clients)
     return [np.flatnonzero(label == number) for number in range(len(seen))]

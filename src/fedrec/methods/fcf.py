@@ -7,13 +7,13 @@ recommendation", 2019; here with the local training of FedCA section 6.1, where 
 
 from __future__ import annotations
 
-from fedrec.core.method import Card
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     ItemDownload,
     ItemServer,
     ItemUpload,
     UserVectors,
+    vectors_stay,
 )
 from fedrec.methods._shared.mean import MeanOfChanges
 
@@ -22,11 +22,9 @@ class Fcf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, It
     """Every client counts the same: Q = (1/n) sum_u Q_u."""
 
     name = "fcf"
-    Upload = ItemUpload
-    card = Card(
+    card = vectors_stay(
         title="FCF: the mean of the clients' item tables, every client counting the same",
         paper="Ammad-ud-din et al., 2019; as the baseline FCF of FedCA (section 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=True,
         departures=(

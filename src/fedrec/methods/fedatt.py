@@ -17,7 +17,7 @@ from pydantic import Field
 
 from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Rows
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
@@ -26,6 +26,7 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     UserVectors,
+    vectors_stay,
 )
 
 
@@ -43,11 +44,9 @@ class FedAtt(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload])
 
     name = "fedatt"
     Settings = FedAttSettings
-    Upload = ItemUpload
-    card = Card(
+    card = vectors_stay(
         title="FedAtt: clients count by a softmax of their distance from the global model",
         paper="Ji et al., IJCNN 2019; as the baseline FedAtt of FedCA (section 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=False,
         departures=(

@@ -12,7 +12,6 @@ import numpy as np
 
 from fedrec.core.block import Block
 from fedrec.core.messages import Limit, per_client
-from fedrec.core.method import Card
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
@@ -21,6 +20,7 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     UserVectors,
+    vectors_stay,
 )
 from fedrec.methods._shared.mean import MeanOfChanges
 
@@ -37,10 +37,9 @@ class FedAvg(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, WeightedUpl
 
     name = "fedavg"
     Upload = WeightedUpload
-    card = Card(
+    card = vectors_stay(
         title="FedAvg: the mean of the clients' item tables, weighted by the size of their data",
         paper="McMahan et al., AISTATS 2017; as the baseline FedAvg of FedCA (section 4)",
-        private="user vectors, interactions",
         upload="change of the item table (and network), and the number of training interactions",
         sum_suffices=True,
         departures=("the number of interactions leaves the client without noise",),

@@ -99,8 +99,8 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     name = "fedease"
     Settings = FedEaseSettings
     Private, Upload, Download = NothingPrivate, Cooccurrence, Weights
-    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     enough_rounds = 1
+    small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     contributes_once = True
     private_form: ClassVar[dict[str, Any]] = {"scale": "user"}
     card = Card(

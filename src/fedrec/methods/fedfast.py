@@ -18,7 +18,7 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.core.block import Block
 from fedrec.core.messages import per_client
-from fedrec.core.method import Card, Keys, Reply, Update
+from fedrec.core.method import Keys, Reply, Update
 from fedrec.data.ragged import Int64
 from fedrec.maths.clustering import Float64, kmeans
 from fedrec.methods._shared.embedding import (
@@ -28,6 +28,7 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     UserVectors,
     fold_mean,
+    vectors_stay,
 )
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
@@ -54,10 +55,9 @@ class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownloa
     name = "fedfast"
     Settings = FedFastSettings
     Upload = TicketUpload
-    card = Card(
+    card = vectors_stay(
         title="FedFast: representatives of every cluster of clients, each cluster counting by its size",
         paper="Muhammad et al., KDD 2020; as the baseline FedFast of FedCA (sections 5.2 and 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and network), the embeddings of the client's own items (its profile), "
         "their number, a random ticket",
         sum_suffices=False,

@@ -47,7 +47,6 @@ class FedLightGcn(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUp
 
     name = "fedlightgcn"
     Settings = FedLightGcnSettings
-    Upload = ItemUpload
     enough: ClassVar[dict[str, Any]] = {"epochs": 3, "lr": 0.1}
     enough_rounds = 10
     card = Card(

@@ -9,14 +9,14 @@ so secure aggregation can take that place.)
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Card, Keys, Update
+from fedrec.core.method import Keys, Update
 from fedrec.core.sums import Sums
 from fedrec.learn.adam import descended
 from fedrec.methods._shared.embedding import (
@@ -28,10 +28,9 @@ from fedrec.methods._shared.embedding import (
     LocalModel,
     UserVectors,
     stacked,
+    vectors_stay,
 )
 from fedrec.methods._shared.mean import MeanOfChanges
-
-WHOLE = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
 
 
 class FedMfSettings(EmbeddingSettings):
@@ -58,11 +57,10 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
 
     name = "fedmf"
     Settings = FedMfSettings
-    Upload = ItemUpload
-    card = Card(
+    whole: ClassVar[int] = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
+    card = vectors_stay(
         title="FedMF: clients send gradients of the item table, the server descends",
         paper="Chai et al., IEEE Intelligent Systems 2020",
-        private="user vectors, interactions",
         upload="gradient of the loss with respect to the item table (or the table's change: exchange=parameters)",
         sum_suffices=True,
         departures=(
@@ -73,16 +71,15 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
     )
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
-        base = super().start_server(world, keys)
-        zero = np.zeros_like(base.items)
-        return GradientServer(base.items, base.networks, zero, zero.copy(), 0)
+        base: ItemServer = super().start_server(world, keys)
+        return GradientServer(base.items, base.networks, np.zeros_like(base.items), np.zeros_like(base.items))
 
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
         once = FedMf(
-            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
+            self.settings.model_copy(update={"epochs": 1, "batch_size": self.whole, "optimizer": "sgd"}), self.device
         )
         descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)

@@ -10,8 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.core.method import Card
-from fedrec.methods._shared.embedding import EmbeddingSettings
+from fedrec.methods._shared.embedding import EmbeddingSettings, vectors_stay
 from fedrec.methods.fedavg import FedAvg
 
 
@@ -33,10 +32,9 @@ class FedNcf(FedAvg):
     Settings = FedNcfSettings
     enough = {"epochs": 2, "lr": 0.05, "weight_decay": 0.0}  # noqa: RUF012
     enough_rounds = 40
-    card = Card(
+    card = vectors_stay(
         title="FedNCF: item table and network layers averaged, weighted by the size of the data",
         paper="Perifanis and Efraimidis, KBS 2022; layers and weight decay as in FedCA section 6.1",
-        private="user vectors, interactions",
         upload="changes of the item table and of the layers, and the number of training interactions",
         sum_suffices=True,
         departures=(

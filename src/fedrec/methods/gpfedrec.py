@@ -142,10 +142,10 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         from fedrec.maths.graphs import cosines, neighbourhoods
 
         tables = self.blended(server.tables, server.items)
-        told = collect(tables, {}, replies)
-        if told is None:
+        answers = collect(tables, {}, replies)
+        if answers is None:
             return server
-        clients = np.sort(told.clients)
+        clients = np.sort(answers.clients)
         whole = None if len(clients) == len(tables) else clients
         chosen = self.settings
         weights = neighbourhoods(cosines(tables, whole, self.device), chosen.graph, chosen.neighbours, chosen.threshold)

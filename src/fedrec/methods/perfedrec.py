@@ -20,12 +20,12 @@ from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Float32, Rows, per_client, shared
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64, offsets
 from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import kmeans, sketch
 from fedrec.maths.graphs import smoothed
-from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors
+from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors, vectors_stay
 from fedrec.methods._shared.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
@@ -79,10 +79,9 @@ class PerFedRec(PersonalMethod[ClusterServer, UserVectors, ProfileUpload, Cluste
     Settings = PerFedRecSettings
     Upload, Download = ProfileUpload, ClusterDownload
     small: ClassVar[dict[str, Any]] = {"clusters": 3}
-    card = Card(
+    card = vectors_stay(
         title="PerFedRec: a global model and one for each cluster of clients",
         paper="Luo et al., CIKM 2022; as the baseline PerFedRec of FedCA (sections 5.2 and 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and network), the embeddings of the client's own items (its profile), "
         "their number",
         sum_suffices=False,

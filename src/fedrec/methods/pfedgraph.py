@@ -14,10 +14,10 @@ import numpy as np
 from pydantic import Field
 
 from fedrec.core.block import Block, World
-from fedrec.core.method import Card, Keys, Reply
+from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
-from fedrec.methods._shared.embedding import UserVectors
+from fedrec.methods._shared.embedding import UserVectors, vectors_stay
 from fedrec.methods._shared.personal import (
     Networks,
     PersonalDownload,
@@ -43,7 +43,9 @@ class PFedGraphSettings(PersonalSettings):
         "distance",
         description="1 / (1 + ||Q_u - Q_v||^2) (FedCA Eq. 6), or the cosine of the tables (Ye et al.)",
     )
-    r: float = Field(0.6, gt=0, le=1, description="share of a round's clients that is aggregated (FedCA section 6.1)")
+    r: float = Field(
+        1.0, gt=0, le=1, description="share of those who trained that is mixed; who trains is --participation"
+    )
 
 
 class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, PersonalDownload]):
@@ -53,10 +55,9 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
     Settings = PFedGraphSettings
     Upload, Download = TicketUpload, PersonalDownload
     enough: ClassVar[dict[str, Any]] = {"r": 1.0}
-    card = Card(
+    card = vectors_stay(
         title="pFedGraph: personal mixtures of item tables by model similarity",
         paper="Ye et al., ICML 2023; as the baseline pFedGraph of FedCA (sections 5.2 and 6.1)",
-        private="user vectors, interactions",
         upload="change of the item table (and network), the number of training interactions, a random ticket",
         sum_suffices=False,
         departures=(
@@ -85,12 +86,12 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
 
         tables = server.tables.copy()
         networks = {name: values.copy() for name, values in server.networks.items()}
-        told = collect(tables, networks, replies)
-        if told is None:
+        answers = collect(tables, networks, replies)
+        if answers is None:
             return server
-        chosen = lowest(told.tickets, self.settings.r)
-        order = np.argsort(told.clients[chosen], kind="stable")
-        clients, sizes = told.clients[chosen][order], told.sizes[chosen][order]
+        chosen = lowest(answers.tickets, self.settings.r)
+        order = np.argsort(answers.clients[chosen], kind="stable")
+        clients, sizes = answers.clients[chosen][order], answers.sizes[chosen][order]
         whole = None if len(clients) == len(tables) else clients
         weights = composite_weights(
             self.similar(tables, whole), None, np.maximum(sizes, 1e-12), self.settings.alpha, 0.0, device=self.device

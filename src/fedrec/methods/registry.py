@@ -15,8 +15,8 @@ Kind = type[Method[Any, Any, Any, Any]] | type[Reference[Any]]
 
 BUILT_IN: dict[str, str] = {
     # centralised references
-    "random": "fedrec.methods.references.random_scores:RandomScores",
-    "popularity": "fedrec.methods.references.popularity:Popularity",
+    "random": "fedrec.methods.references.controls:RandomScores",
+    "popularity": "fedrec.methods.references.controls:Popularity",
     "ease": "fedrec.methods.references.ease:Ease",
     "gfcf": "fedrec.methods.references.gfcf:GfCf",
     "mf": "fedrec.methods.references.mf:CentralMf",

@@ -41,9 +41,11 @@ class SharedOptions(TypedDict, total=False):
     patience: int | None
     settle: float
     evaluate_users: int | None
+    test: bool
     memory_mb: int
     checkpoint_seconds: float
     keep_selected: bool
+    histories: Literal["stored", "hashed"]
 
 
 class RunOptions(SharedOptions, total=False):

@@ -100,11 +100,19 @@ class RunSettings(Settings):
         0.0, ge=0, lt=1, description="stop when the loss changes by less than this share"
     )
     evaluate_users: int | None = Field(None, ge=1, description="evaluate a keyed sample of users")
+    test: Annotated[bool, Spelling("--test/--no-test")] = Field(
+        True, description="evaluate on the test part; without it, only on validation, as tuning does"
+    )
     memory_mb: int = Field(1024, ge=16, description="working memory that blocks are sized for")
     checkpoint_seconds: float = Field(10.0, ge=0, description="least time between two checkpoints")
     keep_selected: Annotated[bool, Spelling("--models/--no-models")] = Field(
         True,
         description="keep the selected model, for `fedrec recommend` (private state of all clients: may be large)",
+    )
+    histories: Literal["stored", "hashed"] = Field(
+        "stored",
+        description="what the model's folder keeps of what users have, so that it recommends without the data: their "
+        "items, or hashes that say nothing without the key in $FEDREC_HISTORY_KEY",
     )
 
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import SumField
 from fedrec.errors import BadInput
+from fedrec.secure.failures import Refusal
 from fedrec.secure.layout import Field, Layout
 from fedrec.secure.plan import Plan
 from fedrec.secure.ring import Bits, Integers, Scale
@@ -103,6 +104,22 @@ def _bits(
             if not fine:
                 return 64
     return 32
+
+
+def refuse_foreign(
+    layout: Layout, fields: Mapping[str, SumField], settings: PrivacySettings, users: int, clients: int
+) -> None:
+    """Refuse a layout with other fields than a participant knows, other shapes, or less room than its numbers may need.
+
+    A bound that the server chose would tell it who is beyond it: whose vector does not fit falls silent.
+    """
+    known = {**fields, LOSS: SumField((), bound=MOST_LOSS, protected=False)}
+    for field in layout.fields:
+        own = known.get(field.name)
+        if own is None or field.shape != own.shape:
+            raise Refusal(f"the plan sums {field.name!r} of shape {field.shape}, which this participant does not have")
+        if field.bound < clients * bound_of(own, settings, users):
+            raise Refusal(f"the plan has less room for {field.name!r} than this participant's numbers may need")
 
 
 def metric_fields(metrics: Iterable[str], users: int) -> dict[str, SumField]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,21 +12,28 @@ from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
 from fedrec.core.population import Population
 from fedrec.data.ragged import Int64, segments
-from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.evaluating import Held, evaluate_parts
 from fedrec.evaluation.sums import MetricSums
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import PARTS, Part, Task
 
 MIB = 1 << 20
 
 
 class Evaluation:
-    """Collects per-user metric values of one evaluation; a sample of users where asked for."""
+    """Collects per-user metric values of one evaluation; a sample of users, or one part only, where asked for."""
 
     def __init__(
-        self, task: Task, people: Population, seed: int, *, memory_mb: int = 1024, evaluate_users: int | None = None
+        self,
+        task: Task,
+        people: Population,
+        seed: int,
+        *,
+        memory_mb: int = 1024,
+        evaluate_users: int | None = None,
+        parts: Sequence[Part] = PARTS,
     ) -> None:
-        self.task, self.people = task, people
-        self.held = {part: task.held(part, people.users) for part in ("valid", "test")}
+        self.task, self.people, self.parts = task, people, tuple(parts)
+        self.held = {part: task.held(part, people.users) for part in self.parts}
         self.wanted = np.ones(len(people.users), bool)
         if evaluate_users is not None and evaluate_users < len(people.users):
             draw = keyed.streams(keyed.stream(seed, "evaluated users"), people.block.user_keys)
@@ -37,7 +45,7 @@ class Evaluation:
 
     def begin(self) -> None:
         """Forget what was collected."""
-        self.values: dict[str, PerUser] = {"valid": {}, "test": {}}
+        self.values: dict[Part, PerUser] = {part: {} for part in self.parts}
         self.seconds = 0.0
 
     def add(self, clients: Int64, scores: Float32) -> None:
@@ -48,9 +56,10 @@ class Evaluation:
         if not keep.all():
             users, scores = users[keep], scores[keep]
         if len(users):
-            held = {part: self.held[part].take(users) for part in self.values}
-            for part, found in evaluate_parts(scores, held, self.task.protocol.metrics).items():
-                for name, values in found.items():
+            held: dict[str, Held] = {part: self.held[part].take(users) for part in self.parts}
+            found = evaluate_parts(scores, held, self.task.protocol.metrics)
+            for part in self.parts:
+                for name, values in found[part].items():
                     into = self.values[part].setdefault(name, np.full(len(self.people.users), np.nan))
                     into[users] = values
         self.seconds += time.perf_counter() - began
@@ -59,5 +68,6 @@ class Evaluation:
         """Sums over users, and the test values of each user in the data's own order."""
         back = np.empty_like(self.people.users)
         back[self.people.users] = np.arange(len(back))
-        sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
-        return Evaluated(sums["valid"], sums["test"], {name: v[back] for name, v in self.values["test"].items()})
+        sums = {part: MetricSums.from_values(self.values.get(part, {})) for part in PARTS}
+        per_user = {name: v[back] for name, v in self.values.get("test", {}).items()}
+        return Evaluated(sums["valid"], sums["test"], per_user or None)

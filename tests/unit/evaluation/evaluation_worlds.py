@@ -1,4 +1,4 @@
-"""Small made-up data for the evaluation tests."""
+"""Small synthetic data for the evaluation tests."""
 
 from __future__ import annotations
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from evaluation_worlds import make_data, ragged
+from private_tables import batch, private_table_trainer
 
 from fedrec.data.interactions import Interactions
 from fedrec.errors import BadInput
-from fedrec.evaluation.canary import _batch, chance, leak_banner, private_table_trainer
+from fedrec.evaluation.canary import chance, leak_banner
 from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.protocols import find
 from fedrec.evaluation.sums import MetricSums
@@ -75,7 +76,7 @@ def test_trainer_separates_what_it_saw() -> None:
 
 def test_negatives_come_from_outside_the_pool_and_cover_it() -> None:
     train, exclude = ragged([5, 1], [0]), ragged([1, 3, 5], [0, 7])
-    rows, labels, weights = _batch(train, exclude, np.array([11, 12], np.uint64), 8, 400)
+    rows, labels, weights = batch(train, exclude, np.array([11, 12], np.uint64), 8, 400)
     negatives = rows[labels == 0]
     assert set(negatives[negatives < 8].tolist()) == {0, 2, 4, 6, 7}
     assert set((negatives[negatives >= 8] - 8).tolist()) == {1, 2, 3, 4, 5, 6}
@@ -86,4 +87,4 @@ def test_negatives_come_from_outside_the_pool_and_cover_it() -> None:
 
 def test_a_user_with_everything_cannot_draw_negatives() -> None:
     with pytest.raises(BadInput, match="position 1 has every item"):
-        _batch(ragged([0], [0]), ragged([0], [0, 1]), np.array([1, 2], np.uint64), 2, 4)
+        batch(ragged([0], [0]), ragged([0], [0, 1]), np.array([1, 2], np.uint64), 2, 4)

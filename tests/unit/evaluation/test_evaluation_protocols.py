@@ -11,7 +11,7 @@ from evaluation_worlds import make_data
 from fedrec.data.interactions import TEST, TRAIN, Interactions
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import PROTOCOLS, find
-from fedrec.evaluation.selection import Selection
+from fedrec.evaluation.rules import Selection
 from fedrec.evaluation.sums import MetricSums
 
 

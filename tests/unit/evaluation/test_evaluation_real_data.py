@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from private_tables import private_table_trainer
 
 from fedrec.data.interactions import Interactions
-from fedrec.evaluation.canary import chance, leak_banner, private_table_trainer
+from fedrec.evaluation.canary import chance, leak_banner
 from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.protocols import find
 from fedrec.evaluation.sums import MetricSums

@@ -60,11 +60,7 @@ KNOWN_FILES: tuple[tuple[str, str], ...] = (
 """File names that say their format."""
 
 DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip"}
-NAMED: dict[str, Callable[..., Rows]] = {
-    "delimited": delimited.read,
-    "recbole": recbole.read,
-    "parquet": parquet.read,
-}
+NAMED: dict[str, Callable[..., Rows]] = {"delimited": delimited.read, "recbole": recbole.read, "parquet": parquet.read}
 """Readers of files that name their columns, so that a person can say which is which."""
 
 

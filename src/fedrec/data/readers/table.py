@@ -47,12 +47,7 @@ class Table:
 
     @staticmethod
     def open(
-        path: Path,
-        delimiter: str,
-        *,
-        quoted: bool = True,
-        encoding: str | None = None,
-        escape: str | None = None,
+        path: Path, delimiter: str, *, quoted: bool = True, encoding: str | None = None, escape: str | None = None
     ) -> Table:
         """Read ``path``; ``delimiter`` is one character, '::', or ' ' for any run of blanks."""
         found = content.text(path, encoding)

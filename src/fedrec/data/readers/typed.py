@@ -46,13 +46,7 @@ def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> d
 
 
 def rows_of_table(
-    table: pa.Table,
-    used: Mapping[str, str],
-    found: list[str],
-    source: str,
-    form: str,
-    place: Place,
-    share: float,
+    table: pa.Table, used: Mapping[str, str], found: list[str], source: str, form: str, place: Place, share: float
 ) -> Rows:
     """Rows of a table that has at least the used columns; ``found`` are all there were."""
     if table.num_rows == 0:

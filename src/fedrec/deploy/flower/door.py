@@ -47,8 +47,10 @@ KEY, SIGNATURE, TIME = b"flwr-public-key", b"flwr-signature", b"flwr-timestamp"
 class Door:
     """An ASGI application before Flower's own."""
 
-    def __init__(self, app: App, admitted: Callable[[], frozenset[bytes]]) -> None:
-        self.app, self.admitted = app, admitted
+    def __init__(
+        self, app: App, admitted: Callable[[], frozenset[bytes]], saw: Callable[[bytes], None] = lambda key: None
+    ) -> None:
+        self.app, self.admitted, self.saw = app, admitted, saw
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -89,7 +91,10 @@ class Door:
             return False
         if not -5.0 < age < WINDOW or key not in self.admitted():
             return False
-        return verified(key, parts[2][0], signature)
+        proven = verified(key, parts[2][0], signature)
+        if proven:
+            self.saw(key)
+        return proven
 
 
 def _limited(receive: Receive) -> Receive:

@@ -18,13 +18,13 @@ from fedrec.deploy.messages.envelope import (
     fault_in,
     pack_ask,
     pack_meet,
-    pack_settle,
+    pack_selected,
     pack_step,
     unpack_answer,
     unpack_hello,
     unpack_stepped,
 )
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Settle, Step, Stepped
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected, Step, Stepped
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -91,11 +91,11 @@ class GridExchange:
         found = self._round_trip(packed, kind, group, deadline)
         return {name: self._read(name, found.get(name, Fault("not connected")), unpack) for name in letters}
 
-    def settle(self, selected: int, deadline: float) -> dict[str, Fault]:
+    def select(self, selected: int, deadline: float) -> dict[str, Fault]:
         """Tell every node which round was selected; who did not hear it."""
         online = set(self.grid.get_node_ids())
         packed = {
-            hello.name: (i, to_records(pack_settle(Settle(self.word.run, selected))))
+            hello.name: (i, to_records(pack_selected(Selected(self.word.run, selected))))
             for i, hello in self.hellos.items()
             if i in online
         }

@@ -26,17 +26,16 @@ CarryOut = Callable[[Path, Any, Path], None]
 
 
 def take_runs(path: Path, parent: int) -> None:
-    """Start a process for each run that Flower has, until the parent is gone."""
+    """A process for each run that Flower has, one after another, until the parent is gone."""
     settings = Settings.read(path)
     secret = Path(settings.secret).read_bytes()
     runtime = Runtime(f"127.0.0.1:{settings.port}", None if settings.ca is None else Path(settings.ca))
-    children: list[subprocess.Popen[bytes]] = []
     for token in waiting_tasks(runtime, KIND, secret, lambda: os.getppid() == parent):
         child = subprocess.Popen([sys.executable, *_own_module(), str(path), "--run"], stdin=subprocess.PIPE)
         assert child.stdin is not None
         child.stdin.write(token.encode())  # not an argument: those can be read by everybody on the machine
         child.stdin.close()
-        children = [*(c for c in children if c.poll() is None), child]
+        child.wait()  # one run at a time: nodes have one processor, and the next run waits in Flower's queue
 
 
 def carry_out_run(path: Path, token: str, carry_out: CarryOut) -> None:
@@ -91,6 +90,7 @@ def serve_run(folder: Path, grid: Any, home: Path) -> None:
     from fedrec.deploy.admission import Admission
     from fedrec.deploy.flower.grid import GridExchange
     from fedrec.deploy.messages.letters import Meet
+    from fedrec.deploy.server.pulse import beating
     from fedrec.deploy.server.serve import serve
 
     admission = Admission(home) if (home / "nodes.json").exists() else None
@@ -98,7 +98,8 @@ def serve_run(folder: Path, grid: Any, home: Path) -> None:
     def connect(word: Meet, poll: float) -> Any:
         return GridExchange(grid, word, poll=poll, admission=admission)
 
-    serve(folder, connect)
+    with beating(folder, stop=lambda: signal.raise_signal(signal.SIGINT)):
+        serve(folder, connect)
 
 
 def _own_module() -> list[str]:
@@ -112,6 +113,7 @@ def main(carry_out: CarryOut = serve_run) -> None:
     leave_with(os.getppid())
     path = Path(sys.argv[1])
     if "--run" in sys.argv[2:]:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
         carry_out_run(path, sys.stdin.read(), carry_out)
     else:
         take_runs(path, os.getppid())

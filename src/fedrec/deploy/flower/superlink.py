@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.admission import Admission
+from fedrec.deploy.server.presence import Presence
 from fedrec.runs.atomic import write_text
 
 TAKER = ("-m", "fedrec.deploy.flower.server_process")
@@ -78,7 +79,8 @@ def main(path: Path) -> None:
     inner = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=settings.port, **common))
     outer = None
     if settings.public_host is not None:
-        door = Door(app, Admission(Path(settings.home)).keys)
+        home = Path(settings.home)
+        door = Door(app, Admission(home).keys, Presence(home).saw)
 
         class Public(Quiet, uvicorn.Server):
             pass

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrec.core.block import World
 from fedrec.deploy.messages import plain_values as read
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Settle, Step, Stepped
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import BadLetter
 from fedrec.evaluation.sums import MetricSums
 
@@ -41,14 +41,14 @@ def pack_meet(word: Meet) -> Plain:
     return _plain(head, {"catalogue": "\n".join(word.catalogue).encode()})
 
 
-def pack_settle(word: Settle) -> Plain:
+def pack_selected(word: Selected) -> Plain:
     return _plain({"kind": "settle", "run": word.run, "selected": word.selected})
 
 
-def unpack_word(plain: Plain) -> Meet | Settle:
+def unpack_word(plain: Plain) -> Meet | Selected:
     head, blocks = _opened(plain, "meet", "settle")
     if head["kind"] == "settle":
-        return Settle(_run(head), read.whole(head, "selected"))
+        return Selected(_run(head), read.whole(head, "selected"))
     listed = _catalogue(read.block(blocks, "catalogue"))
     return Meet(_run(head), read.text(head, "settings", read.MOST_HEAD), listed, read.text(head, "challenge"))
 

@@ -83,7 +83,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Settle:
+class Selected:
     """The server's last word: which round was selected."""
 
     run: str

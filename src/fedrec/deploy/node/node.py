@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -16,10 +16,11 @@ from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
+from fedrec.core.sums import SumField
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
-from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Settle, Step, Stepped
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
@@ -27,14 +28,15 @@ from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.summing import PARTS, Collected, Summing, sum_number
 from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates
 from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.contribution import EVALUATED
-from fedrec.secure.randomness import Stream
+from fedrec.secure.contribution import EVALUATED, metric_fields, refuse_foreign
+from fedrec.secure.layout import Layout
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -146,17 +148,33 @@ class Node:
 
     @cached_property
     def summing(self) -> Summing:
-        made = Summing(self.options, self.store)
+        made = Summing(self.options, self.store, self._refuse_foreign)
         made.guard = SumReleases(
             self.releases(self.settings),
-            self.share,
+            self.sum_fields,
+            self.share.block.client_keys,
             self.options.secure_colluding,
             self.settings.epsilon is not None,
-            Stream.system,
         )
         return made
 
-    def settle(self, word: Settle) -> None:
+    def _refuse_foreign(self, layout: Layout) -> None:
+        """A plan of sums that are not this method's, or with too little room for what this node's clients may have."""
+        block, settings = self.share.block, self.method.settings
+        users = int(np.diff(block.user_start).max(initial=1))
+        fields = {**self.sum_fields, **metric_fields(find_protocol(self.settings.protocol).metrics.names, users)}
+        refuse_foreign(layout, fields, settings, users, 1 if self.settings.secure_by == "clients" else block.n_clients)
+
+    @cached_property
+    def sum_fields(self) -> Mapping[str, SumField]:
+        """The method's sums; their shapes are those of its first state."""
+        world, users = self.share.world, int(np.diff(self.share.block.user_start).max(initial=1))
+        fields: Mapping[str, SumField] = self.method.sum_fields(
+            self.method.start_server(world, Keys(self.settings.seed, 0)), users
+        )
+        return fields
+
+    def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""
         if not self.store.has("share.safetensors"):
             raise UnknownRun("this node has not met this run, or has lost its files")
@@ -300,8 +318,6 @@ class Tally:
     """Metric values of the node's users; only their sums leave."""
 
     def __init__(self, share: Share, node: Node) -> None:
-        from fedrec.evaluation.protocols import find as find_protocol
-
         self.share, self.node = share, node
         self.metrics = find_protocol(node.settings.protocol).metrics
         self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}

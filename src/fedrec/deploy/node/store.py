@@ -135,6 +135,6 @@ class NodeStore:
     def prune(self, states: set[int], evaluated: set[int]) -> None:
         """Remove states and evaluated models of other rounds."""
         for file in self.path.iterdir():
-            found = re.fullmatch(r"(state|release|evaluated)-(\d+)\..*", file.name)
-            if found and int(found[2]) not in (evaluated if found[1] == "evaluated" else states):
+            found = re.fullmatch(r"(state|release|judged)-(\d+)\..*", file.name)
+            if found and int(found[2]) not in (evaluated if found[1] == "judged" else states):
                 file.unlink(missing_ok=True)

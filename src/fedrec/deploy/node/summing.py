@@ -9,6 +9,7 @@ with different members. The parts of an attempt are in memory alone: who restart
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from fedrec.evaluation.sums import MetricSums
 from fedrec.secure.contribution import LOSS, Guard, loss_of, vector_of
 from fedrec.secure.failures import Refusal, SecureFailure
 from fedrec.secure.identity import client_of, host_of
+from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.participant import Member, Participant
 from fedrec.secure.plan import Plan
@@ -72,10 +74,11 @@ class Summing:
     guard: Guard = Guard()
     """The owner's protection of what is summed; see :mod:`fedrec.secure.contribution`."""
 
-    def __init__(self, options: NodeOptions, store: NodeStore) -> None:
+    def __init__(self, options: NodeOptions, store: NodeStore, refuse: Callable[[Layout], None]) -> None:
+        """``refuse`` raises where a plan sums something else than this node has."""
         assert options.members is not None
         assert options.sums_key is not None
-        self.options, self.store = options, store
+        self.options, self.store, self.refuse = options, store, refuse
         self.key = read_sums_key(options.sums_key)
         self.directory = hosts_of(read_members(options.members))
         self.policy = Policy(options.secure_least, options.secure_least, options.secure_colluding)
@@ -115,6 +118,7 @@ class Summing:
         require(plan.run == run and plan.round == number, "a sum of something else than was trained here last")
         own = [name for name in plan.members if host_of(name) == self.options.name]
         require(bool(own), "a sum that this node is no member of")
+        self.refuse(plan.layout)
         state = self._state()
         joined: dict[str, Participant] = {}
         for name in own:

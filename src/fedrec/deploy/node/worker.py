@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from dataclasses import fields
 from pathlib import Path
@@ -22,6 +23,7 @@ from fedrec.deploy.messages.envelope import (
 )
 from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Fault, Meet
+from fedrec.deploy.node.news import MARK
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.privacy.ledger import OwnerPolicy, Withheld
@@ -82,8 +84,12 @@ class Worker:
         if kind_of(plain) == "ask":
             ask = unpack_ask(plain)
             node = self.nodes.get(ask.run) or Node(self.options, ask.run)
+            began = time.perf_counter()
             answer = pack_answer(node.answer(ask))
             self.nodes[ask.run] = node  # only now: runs that were never met are not remembered
+            if ask.train:
+                seconds = time.perf_counter() - began
+                log.info("%sround %d done: %d clients, %.1f s", MARK, ask.train, len(ask.positions), seconds)
             return answer
         if kind_of(plain) == "step":
             step = unpack_step(plain)
@@ -96,8 +102,10 @@ class Worker:
         if isinstance(word, Meet):
             hello = pack_hello(node.meet(word))
             self.nodes[word.run] = node
+            log.info("%staking part in a run of %s, %d rounds", MARK, node.settings.method, node.settings.rounds)
             return hello
-        node.settle(word)
+        node.select(word)
+        log.info("%sthe run is over; round %d was selected", MARK, word.selected)
         return {"kind": "settled"}, {}
 
     def warm_up(self) -> None:

@@ -30,14 +30,16 @@ from fedrec.core import wire
 from fedrec.core.block import World
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.state import shapes
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.inspection import Misfit, Template
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Step, Stepped
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Step, Stepped
 from fedrec.deploy.server.folding import Fold
 from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
+from fedrec.errors import BadInput
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
@@ -45,8 +47,8 @@ from fedrec.privacy.compressed import FORMS
 
 log = logging.getLogger("fedrec.deploy")
 
-Upcoming = Callable[[int], Int64 | None]
-"""Who answers in a round, or None where there is no such round."""
+Upcoming = Callable[[int, keyed.U64], Int64 | None]
+"""Who of these clients answers in a round, or None where there is no such round."""
 
 
 MOST_LOSS = 1e9
@@ -147,6 +149,11 @@ class Federation:
         self.metrics = metrics.names
         self.evaluated: dict[str, tuple[int, int]] = {}
         """Users of each node that have something to be evaluated on; the same in every round."""
+        self.arrivals: Callable[[], list[Hello]] = list
+        """Nodes that are connected and not in the roster."""
+        self.joined: Callable[[Roster], None] = lambda roster: None
+        """Called with the new roster before newcomers are asked for anything."""
+        self._turned_away: set[str] = set()
         self._ahead: tuple[int, Exchanged] | None = None
 
     def client_keys(self) -> keyed.U64:
@@ -175,11 +182,37 @@ class Federation:
             aggregate_seconds=done.aggregate_seconds,
             missing=missing + done.missing,
         )
+        self._take_in_newcomers()
         return cost, done.evaluated() if evaluate else None
+
+    def _take_in_newcomers(self) -> None:
+        """Between two rounds: who has come since takes part from the next one on."""
+        newcomers = [hello for hello in self.arrivals() if hello.name not in self._turned_away]
+        if not newcomers:
+            return
+        self._turned_away |= {hello.name for hello in newcomers}  # unless all goes well below
+        try:
+            roster = self.roster.with_newcomers(newcomers)
+        except BadInput as problem:
+            log.warning("nobody joins: %s", problem)
+            return
+        world = roster.world(self.world.name, self.world.n_items)
+        server = self.method.start_server(world, Keys(self.seed, 0))
+        if shapes(server) != shapes(self.server):
+            names = ", ".join(hello.name for hello in newcomers)
+            log.warning("%s must wait for the next run: %s keeps state per client", names, self.method.name)
+            return
+        self._turned_away.clear()
+        self.joined(roster)
+        self.roster, self.world = roster, world
+        self.template = Template.of(self.method, self.server, world, self.seed)
+        self.taken |= {hello.name: 0 for hello in newcomers}
+        for hello in newcomers:
+            log.info("%s joins with %d clients", hello.name, len(hello.client_keys))
 
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate round ``number`` on the nodes, and let them train the next round with the same download."""
-        following = self.upcoming(number + 1)
+        following = self.upcoming(number + 1, self.client_keys())
         if following is None:
             return self._exchange(np.zeros(0, np.int64), evaluate=number).evaluated()
         done = self._exchange(following, evaluate=number, train=number + 1)

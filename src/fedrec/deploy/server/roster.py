@@ -1,4 +1,4 @@
-"""Which node hosts which clients, in the server's order. Fixed when a run starts."""
+"""Which node hosts which clients, in the server's order. Once given, a number stays."""
 
 from __future__ import annotations
 
@@ -35,16 +35,25 @@ class Place:
 
 @dataclass(frozen=True)
 class Roster:
-    """All nodes, ordered by name; a node's clients are numbered consecutively in the node's own order."""
+    """All nodes, ordered by name, those that joined later last; a node's clients are numbered in its own order."""
 
     places: tuple[Place, ...]
 
     @classmethod
     def of(cls, hellos: list[Hello]) -> Roster:
         """The roster of the nodes that are there; a client on two nodes is refused."""
+        return cls._in_order(sorted(hellos, key=lambda h: h.name))
+
+    def with_newcomers(self, hellos: list[Hello]) -> Roster:
+        """The same with nodes that came later behind the others, so that nobody's number changes."""
+        known = [Hello(place.name, place.client_keys, place.users) for place in self.places]
+        return self._in_order([*known, *sorted(hellos, key=lambda h: h.name)])
+
+    @classmethod
+    def _in_order(cls, hellos: list[Hello]) -> Roster:
         places: list[Place] = []
         first = 0
-        for hello in sorted(hellos, key=lambda h: h.name):
+        for hello in hellos:
             places.append(Place(hello.name, first, hello.client_keys, hello.users))
             first += len(hello.client_keys)
         keys = np.concatenate([p.client_keys for p in places]) if places else np.zeros(0, np.uint64)
@@ -75,7 +84,7 @@ class Roster:
 
     @classmethod
     def from_dict(cls, plain: list[dict[str, Any]]) -> Roster:
-        return cls.of(
+        return cls._in_order(
             [
                 Hello(
                     p["name"],

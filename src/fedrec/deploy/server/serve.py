@@ -23,6 +23,7 @@ from fedrec.deploy.server.outcome import Served, finish
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.summing import SecureFederation
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.keyed import U64
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.plan import plan_of
@@ -39,6 +40,9 @@ def serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     write_served(path, done=False, state="waiting for nodes")
     try:
         _serve(path, connect)
+    except KeyboardInterrupt:
+        write_served(path, done=False, state="stopped")
+        raise
     except Exception as problem:
         write_served(path, done=False, state="failed", reason=f"{type(problem).__name__}: {problem}")
         raise
@@ -53,9 +57,9 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     if job.roster is None:
         job = job.with_roster(Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
         job.write(path)
-    roster = job.roster
-    assert roster is not None
-    exchange.expected = lambda hello: (place := roster.find(hello.name)) is not None and place.hosts(hello)
+    assert job.roster is not None
+    roster: Roster = job.roster
+    exchange.expected = lambda hello: (place := roster.find(hello.name)) is None or place.hosts(hello)
     exchange.hellos = {i: hello for i, hello in exchange.hellos.items() if exchange.expected(hello)}
 
     kind = find_method(settings.method, settings.settings)
@@ -70,12 +74,21 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         job.rules,
         job.run,
         settings.seed,
-        upcoming(plan, roster),
+        upcoming(plan),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
     )
-    if isinstance(runtime, SecureFederation):
+
+    def joined(now: Roster) -> None:
+        nonlocal roster
+        job.with_roster(now).write(path)  # before anybody is asked: a server that comes back knows them
+        roster = now
+
+    if isinstance(runtime, SecureFederation):  # who takes part in secure sums was agreed on out of band
         runtime.with_members(settings, job.members)
+    else:
+        runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
+        runtime.joined = joined
     progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
     prepared = time.perf_counter() - began
     write_served(path, done=False, state="running")
@@ -86,7 +99,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     run_rounds(runtime, plan, progress, after)
     if job.own_data:
-        for name, fault in exchange.settle(progress.best_round, job.rules.deadline).items():
+        for name, fault in exchange.select(progress.best_round, job.rules.deadline).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)
         finish(folder, Served(settings, job, runtime, progress, prepared))
     numbers, open_fields = runtime.exposure
@@ -104,11 +117,10 @@ def gather_nodes(exchange: Any, wanted: int, seconds: float) -> list[Hello]:
     return list(exchange.hellos.values())
 
 
-def upcoming(plan: Plan, roster: Roster) -> Callable[[int], Int64 | None]:
-    """Who answers in a round; None behind the last one."""
-    keys = roster.client_keys
+def upcoming(plan: Plan) -> Callable[[int, U64], Int64 | None]:
+    """Who of some clients answers in a round; None behind the last one."""
 
-    def answering(number: int) -> Int64 | None:
+    def answering(number: int, keys: U64) -> Int64 | None:
         if number > plan.rounds:
             return None
         chosen = plan.participation.choose(plan.seed, number, keys)

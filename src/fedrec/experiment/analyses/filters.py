@@ -22,7 +22,6 @@ from fedrec.report.model.runs import FinishedRun, load_run
 
 LEVELS = ("ease", "gfcf", "popularity")
 """What everybody's data in one place gives, and what needs no model."""
-NOISY = ("fedspectral", "fedease")
 QUALITY = ("HR@10/99", "HR@10", "F1@10")
 
 

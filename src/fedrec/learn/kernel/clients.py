@@ -47,12 +47,7 @@ def _gap(plan, then, now):
     k = now - then
     a = plan[_TAIL_A, then] - plan[_POWER_A, k] * plan[_TAIL_A, now]
     b = plan[_TAIL_B, then] - plan[_POWER_B, k] * plan[_TAIL_B, now]
-    return (
-        np.float32(a),
-        np.float32(EPS * b / a),
-        np.float32(plan[_DECAY_M, k]),
-        np.float32(plan[_DECAY_S, k]),
-    )
+    return (np.float32(a), np.float32(EPS * b / a), np.float32(plan[_DECAY_M, k]), np.float32(plan[_DECAY_S, k]))
 
 
 @njit(inline="always")

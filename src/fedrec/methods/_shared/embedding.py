@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
-from fedrec.core.method import Keys, Method, Reply, Update
+from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
@@ -87,6 +88,10 @@ U = TypeVar("U", bound=messages.Upload)
 D = TypeVar("D", bound=messages.Download)
 
 
+vectors_stay = partial(Card, private="user vectors, interactions")
+"""The card of a method that keeps user vectors and interactions on the client, and nothing else."""
+
+
 def fresh(keys: keyed.U64, dim: int, settings: EmbeddingSettings) -> Float32:
     """Fresh embeddings, a row per key ``[len(keys), dim]``; a row depends on its own key only."""
     if settings.init == "positive":
@@ -109,6 +114,7 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
 
     Settings: ClassVar[type[Any]] = EmbeddingSettings
     Private: ClassVar[type[Any]] = UserVectors
+    Upload: ClassVar[type[Any]] = ItemUpload
     Download: ClassVar[type[Any]] = ItemDownload
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
@@ -133,8 +139,9 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
 
             draws, order = keys.users(block, "negatives"), keys.clients(block, "batches")
             return train_sequences(
-                block, table, self.settings, draws, order, self.backbone, networks, self.device, **more
-            )
+                block, table, self.settings, draws, order, self.backbone, networks, self.device,
+                negatives=self.settings.negatives, **more,
+            )  # fmt: skip
         engine = self.settings.engine
         samples = draw(
             block,

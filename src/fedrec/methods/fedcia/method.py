@@ -13,6 +13,7 @@ from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.core.sums import SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
+from fedrec.methods.fedcia import normalised
 from fedrec.methods.fedcia.fedcia import SimilarityExchange
 from fedrec.methods.fedcia.filters import FilterExchange
 from fedrec.methods.fedcia.messages import CiaDownload, CiaServer, CiaUpload
@@ -62,6 +63,8 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         return self.exchange.start_clients(world, block, keys)
 
     def download(self, server: CiaServer, clients: Int64) -> CiaDownload:
+        if server.normal is not None:
+            return normalised.received(server)
         return CiaDownload(server.whole, server.left, server.right)
 
     def local_update(
@@ -87,7 +90,10 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         return self.exchange.summands(upload)
 
     def finish(self, server: CiaServer, sums: Sums, keys: Keys) -> CiaServer:
-        return self.exchange.finish(server, sums)
+        moved = self.exchange.finish(server, sums)
+        if self.settings.parameter_free and self.settings.global_filter == "normalised":
+            return normalised.with_filter(moved, self.settings.k, self.settings.alpha)
+        return moved
 
     def score(self, private: OwnModel, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         scores = self.exchange.score(private, model, block)

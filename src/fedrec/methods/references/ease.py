@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, Reference, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
 from fedrec.maths.interaction_matrix import matrix
@@ -57,13 +57,7 @@ class Ease(Reference[ItemWeights]):
 
     name = "ease"
     Settings = EaseSettings
-    card = Card(
-        title="EASE: linear item-to-item weights in closed form; a centralised ceiling",
-        paper="Steck, WWW 2019",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-    )
+    card = collected("EASE: linear item-to-item weights in closed form; a centralised ceiling", "Steck, WWW 2019")
 
     def start(self, data: Central, keys: Keys) -> ItemWeights:
         return ItemWeights(np.zeros((0, 0), np.float32))

@@ -12,10 +12,11 @@ import numpy as np
 from pydantic import Field
 
 from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, Reference, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 
 
@@ -60,13 +61,7 @@ class GfCf(Reference[GraphFilter]):
 
     name = "gfcf"
     Settings = GfCfSettings
-    card = Card(
-        title="GF-CF: graph filters without training; a centralised ceiling",
-        paper="Shen et al., CIKM 2021",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-    )
+    card = collected("GF-CF: graph filters without training; a centralised ceiling", "Shen et al., CIKM 2021")
 
     def start(self, data: Central, keys: Keys) -> GraphFilter:
         return GraphFilter(np.zeros((data.world.n_items, 0), np.float32), np.zeros(data.world.n_items, np.float32))
@@ -82,7 +77,12 @@ class GfCf(Reference[GraphFilter]):
         return GraphFilter(vectors, degrees, linear), 0.0
 
     def score(self, state: GraphFilter, data: Central, users: Int64) -> Float32:
-        asked = matrix(data.train.take(users), data.world.n_items)
+        return self._filtered(state, data, matrix(data.train.take(users), data.world.n_items))
+
+    def score_new(self, state: GraphFilter, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        return self._filtered(state, data, matrix(new.train, data.world.n_items))
+
+    def _filtered(self, state: GraphFilter, data: Central, asked: Any) -> Float32:
         if state.linear is not None:
             scores = np.asarray(asked @ state.linear, np.float32)
         else:

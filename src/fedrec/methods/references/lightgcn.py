@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
-from fedrec import keyed
 from fedrec.backbones.lightgcn import smoothed
+from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods.references.mf import Factors, one_client
+from fedrec.methods.references.mf import Factors, folded_users, fresh_factors, moved, one_client
 
 
 class LightGcnSettings(Settings):
@@ -46,29 +46,19 @@ class Embeddings(Factors):
     smooth_items: Float32  # [n_items, d]
 
 
-class LightGcn(Reference[Embeddings]):
+class LightGcn(InEpochs[Embeddings]):
     """LightGCN on collected histories."""
 
     name = "lightgcn"
     Settings = LightGcnSettings
-    one_shot = False
-    rounds = 40
-    card = Card(
-        title="LightGCN with BPR on collected histories",
-        paper="He et al., SIGIR 2020",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-        departures=("the optimiser starts fresh each epoch, as for every method here",),
+    card = collected(
+        "LightGCN with BPR on collected histories",
+        "He et al., SIGIR 2020",
+        "the optimiser starts fresh each epoch, as for every method here",
     )
 
     def start(self, data: Central, keys: Keys) -> Embeddings:
-        def fresh(purpose: str, count: int) -> Float32:
-            rows = keyed.streams(keyed.stream(keys.seed, purpose), np.arange(count, dtype=np.uint64))
-            return (0.1 * keyed.normal(rows, self.settings.dim)).astype(np.float32)
-
-        users, items = fresh("users", len(data.train)), fresh("items", data.world.n_items)
-        return self._smoothed(users, items, data)
+        return self._smoothed(*fresh_factors(data, keys, self.settings.dim), data)
 
     def step(self, state: Embeddings, data: Central, keys: Keys) -> tuple[Embeddings, float]:
         everyone, chosen = one_client(data), self.settings
@@ -76,12 +66,15 @@ class LightGcn(Reference[Embeddings]):
             everyone, state.users, state.items, chosen, chosen.negatives, chosen.layers,
             keys.clients(everyone, "negatives"), keys.clients(everyone, "batches"), self.device,
         )  # fmt: skip
-        items = state.items.copy()
-        items[trained.rows.ids] += trained.rows.values
-        return self._smoothed(trained.users, items, data), float(trained.loss[0])
+        return self._smoothed(trained.users, moved(state.items, trained), data), float(trained.loss[0])
 
     def _smoothed(self, users: Float32, items: Float32, data: Central) -> Embeddings:
         return Embeddings(users, items, *smoothed(data.train, users, items, self.settings.layers))
 
     def score(self, state: Embeddings, data: Central, users: Int64) -> Float32:
         return state.smooth_users[users] @ state.smooth_items.T
+
+    def score_new(self, state: Embeddings, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        table = state.smooth_items  # somebody new has no place in the graph: its vector is learnt behind the layers
+        own = folded_users(new, table, self.settings, users, keys, MatrixFactorisation(), {}, self.device)
+        return own @ table.T

@@ -7,21 +7,25 @@ same primitive as the federated methods: one client that holds all users.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fedrec import keyed
+from fedrec.backbones.base import Backbone
 from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.block import Block
-from fedrec.core.messages import Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.messages import Array, Float32
+from fedrec.core.method import Keys
+from fedrec.core.newcomers import new_block
+from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
+from fedrec.learn.trained import Trained
 
 
 @dataclass(frozen=True)
@@ -47,50 +51,81 @@ class CentralMfSettings(Settings):
     engine: Literal["auto", "kernel", "torch"] = Field("auto", description="kernel or torch")
 
 
-class CentralMf(Reference[Factors]):
+class CentralMf(InEpochs[Factors]):
     """BPR-MF on collected histories."""
 
     name = "mf"
     Settings = CentralMfSettings
-    one_shot = False
-    rounds = 40
-    card = Card(
-        title="matrix factorisation with BPR on collected histories",
-        paper="Rendle et al., UAI 2009",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-    )
+    card = collected("matrix factorisation with BPR on collected histories", "Rendle et al., UAI 2009")
 
     def start(self, data: Central, keys: Keys) -> Factors:
-        def factors(purpose: str, count: int) -> Float32:
-            rows = keyed.streams(keyed.stream(keys.seed, purpose), np.arange(count, dtype=np.uint64))
-            return (0.1 * keyed.normal(rows, self.settings.dim)).astype(np.float32)
-
-        return Factors(factors("users", len(data.train)), factors("items", data.world.n_items))
+        return Factors(*fresh_factors(data, keys, self.settings.dim))
 
     def step(self, state: Factors, data: Central, keys: Keys) -> tuple[Factors, float]:
-        everyone = one_client(data)
-        streams = keys.clients(everyone, "negatives")
-        chosen = self.settings
-        samples = draw(everyone, chosen.negatives, streams, chosen.engine, chosen.objective, self.device)
-        trained = train_block(
-            everyone,
-            samples,
-            state.users,
-            state.items,
-            chosen,
-            keys.clients(everyone, "batches"),
-            MatrixFactorisation(),
-            device=self.device,
-        )
-        items = state.items.copy()
-        items[trained.rows.ids] += trained.rows.values
-        keep = np.float32(1.0 - chosen.shrink)
-        return Factors(trained.users * keep, items * keep), float(trained.loss[0])
+        trained = one_round(state, {}, MatrixFactorisation(), data, keys, self.settings, self.device)
+        keep = np.float32(1.0 - self.settings.shrink)
+        return Factors(trained.users * keep, moved(state.items, trained) * keep), float(trained.loss[0])
 
     def score(self, state: Factors, data: Central, users: Int64) -> Float32:
         return state.users[users] @ state.items.T
+
+    def score_new(self, state: Factors, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        own = folded_users(new, state.items, self.settings, users, keys, MatrixFactorisation(), {}, self.device)
+        return own @ state.items.T
+
+
+FOLD_EPOCHS = 100
+"""Passes over somebody new's own history."""
+
+
+def folded_users(
+    new: Central,
+    items: Float32,
+    settings: Any,
+    users: U64,
+    keys: Keys,
+    backbone: Backbone,
+    networks: dict[str, Array],
+    device: str,
+) -> Float32:
+    """Vectors ``[users, d]`` of new users, each trained on its own history; items and layers stay as they are."""
+    block = new_block(new.train, new.world.n_items, users)
+    frozen = settings.model_copy(update={"lr": 1e-30, "weight_decay": 0.0, "epochs": FOLD_EPOCHS})
+    samples = draw(block, settings.negatives, keys.clients(block, "new"), settings.engine, settings.objective, device)
+    start = (0.1 * keyed.normal(keys.users(block, "new users"), items.shape[1])).astype(np.float32)
+    trained = train_block(
+        block, samples, start, items, frozen, keys.clients(block, "new batches"), backbone, networks, device,
+        lr_items=0.0, lr_users=settings.lr,
+    )  # fmt: skip
+    return trained.users
+
+
+def fresh_factors(data: Central, keys: Keys, dim: int) -> tuple[Float32, Float32]:
+    """Small normal users ``[users, d]`` and items ``[n_items, d]``."""
+
+    def fresh(purpose: str, count: int) -> Float32:
+        rows = keyed.streams(keyed.stream(keys.seed, purpose), np.arange(count, dtype=np.uint64))
+        return (0.1 * keyed.normal(rows, dim)).astype(np.float32)
+
+    return fresh("users", len(data.train)), fresh("items", data.world.n_items)
+
+
+def one_round(
+    state: Factors, networks: dict[str, Array], backbone: Backbone, data: Central, keys: Keys, chosen: Any, device: str
+) -> Trained:
+    """A round of training with everybody as one client."""
+    everyone = one_client(data)
+    streams = keys.clients(everyone, "negatives")
+    samples = draw(everyone, chosen.negatives, streams, chosen.engine, chosen.objective, device)
+    batches = keys.clients(everyone, "batches")
+    return train_block(everyone, samples, state.users, state.items, chosen, batches, backbone, networks, device)
+
+
+def moved(items: Float32, trained: Trained) -> Float32:
+    """The item table with what was learnt added."""
+    items = items.copy()
+    items[trained.rows.ids] += trained.rows.values
+    return items
 
 
 def one_client(data: Central) -> Block:
@@ -104,4 +139,5 @@ def one_client(data: Central) -> Block:
         user_keys=np.arange(users, dtype=np.uint64),
         train=data.train,
         exclude=data.exclude,
+        ordered=data.ordered,
     )

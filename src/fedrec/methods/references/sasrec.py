@@ -6,7 +6,7 @@ Table 4. Trained by the same primitive as the federated methods: one client that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,11 +15,11 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.backbones.sasrec import SasRec
 from fedrec.core.messages import Array, Float32
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
-from fedrec.methods.references.mf import one_client
+from fedrec.methods.references.mf import moved, one_client
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,24 @@ class CentralSasRecSettings(Settings):
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")
     weight_decay: float = Field(0.0, ge=0, description="L2 penalty added to the gradient of network layers")
     shrink: float = Field(1e-3, ge=0, lt=1, description="item rows are shrunk by this share after each round (L2)")
-    objective: Literal["bce"] = Field("bce", description="next item against one random item")
+    negatives: int = Field(1, ge=1, description="random items that each next item is told from")
+    objective: Literal["bce"] = Field("bce", description="next item against random items")
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch")
 
 
-class CentralSasRec(Reference[Attention]):
+class CentralSasRec(InEpochs[Attention]):
     """SASRec on collected histories."""
 
     name = "sasrec"
     Settings = CentralSasRecSettings
-    one_shot = False
     rounds = 100
-    card = Card(
-        title="SASRec (self-attention over the last items) on collected histories",
-        paper="Kang and McAuley, ICDM 2018",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-        departures=(
-            "no dropout; item rows shrink a little each round instead",
-            "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
-            "where the data has no times, histories stand in the order of the source, which may mean nothing",
-        ),
+    card = collected(
+        "SASRec (self-attention over the last items) on collected histories",
+        "Kang and McAuley, ICDM 2018",
+        "no dropout; item rows shrink a little each round instead",
+        "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
+        "where the data has no times, each history is read in a random order of its own, the same in every run: the "
+        "source's order means nothing, and misleads",
     )
 
     def backbone(self) -> SasRec:
@@ -81,24 +77,24 @@ class CentralSasRec(Reference[Attention]):
         from fedrec.learn.torch.sequential import train_sequences
 
         everyone = one_client(data)
+        draws, batches = keys.users(everyone, "negatives"), keys.clients(everyone, "batches")
         trained = train_sequences(
             everyone,
             state.items,
             self.settings,
-            keys.users(everyone, "negatives"),
-            keys.clients(everyone, "batches"),
+            draws,
+            batches,
             self.backbone(),
             state.networks,
             self.device,
+            negatives=self.settings.negatives,
         )
-        items = state.items.copy()
-        items[trained.rows.ids] += trained.rows.values
-        items *= np.float32(1.0 - self.settings.shrink)
+        items = moved(state.items, trained) * np.float32(1.0 - self.settings.shrink)
         networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
         return Attention(items, networks), float(trained.loss[0])
 
     def score(self, state: Attention, data: Central, users: Int64) -> Float32:
         from fedrec.learn.torch.sequential import represented
 
-        some = one_client(Central(data.world, data.train.take(users), data.exclude.take(users)))
+        some = one_client(replace(data, train=data.train.take(users), exclude=data.exclude.take(users)))
         return represented(some, state.items, self.backbone(), state.networks, self.device) @ state.items.T

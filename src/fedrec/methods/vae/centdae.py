@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedrec.backbones.vae import Sizes, combined, decode, divergence, encode, fresh_decoder, fresh_encoder
+from fedrec.backbones.vae import Sizes, combined, encode, fresh_encoder
 from fedrec.core.messages import Array
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central
-from fedrec.methods.vae.central import Batch, CentralVae, likelihood
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, collected
+from fedrec.methods.vae.central import Batch
+from fedrec.methods.vae.multvae import MultVae
 
 if TYPE_CHECKING:
     import torch
@@ -21,28 +22,20 @@ if TYPE_CHECKING:
 SECOND = "second_"
 
 
-class CentDae(CentralVae):
+class CentDae(MultVae):
     """Two encoders for everybody, weighed by softmax(r_u . psi)."""
 
     name = "centdae"
-    card = Card(
-        title="CentDAE: FedDAE's dual encoder and gate on collected histories",
-        paper="Li et al., AAAI 2025 (the control CentDAE of FedDAE)",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-        departures=("both encoders and the gate are common to all users: the paper does not say otherwise",),
+    card = collected(
+        "CentDAE: FedDAE's dual encoder and gate on collected histories",
+        "Li et al., AAAI 2025 (the control CentDAE of FedDAE)",
+        "both encoders and the gate are common to all users: the paper does not say otherwise",
     )
 
     def fresh(self, data: Central, keys: Keys) -> dict[str, Array]:
-        sizes = Sizes(data.world.n_items, self.settings.dim)
-        second = fresh_encoder(keys.server("second encoder"), sizes)
-        return {
-            **fresh_encoder(keys.server("encoder"), sizes),
-            **{SECOND + name: array for name, array in second.items()},
-            "gate": np.zeros((sizes.n_items, 2), np.float32),
-            **fresh_decoder(keys.server("decoder"), sizes),
-        }
+        second = fresh_encoder(keys.server("second encoder"), Sizes(data.world.n_items, self.settings.dim))
+        gate = {"gate": np.zeros((data.world.n_items, 2), np.float32)}
+        return {**super().fresh(data, keys), **{SECOND + name: array for name, array in second.items()}, **gate}
 
     def code(self, nets: dict[str, torch.Tensor], batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and variance of the combined Gaussian (Eq. 5)."""
@@ -52,11 +45,3 @@ class CentDae(CentralVae):
         has = torch.ones_like(batch.values)
         weights = batch.bags.read(nets["gate"], has).softmax(1)
         return combined(encode(batch.bags, nets, batch.values), encode(batch.bags, other, batch.values), weights)
-
-    def loss(self, nets: dict[str, torch.Tensor], batch: Batch, beta: float) -> torch.Tensor:
-        mean, variance = self.code(nets, batch)
-        logits = decode(mean + variance.sqrt() * batch.noise, nets)
-        return (beta * divergence(mean, variance) - likelihood(logits, batch.bags)).mean()
-
-    def logits(self, nets: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
-        return decode(self.code(nets, batch)[0], nets)

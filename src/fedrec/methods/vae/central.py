@@ -17,7 +17,7 @@ from fedrec import keyed
 from fedrec.backbones.vae import Bags, to_device
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
-from fedrec.core.reference import Central, Reference
+from fedrec.core.reference import Central, InEpochs
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64, Ragged
 from fedrec.learn.adam import descend
@@ -62,11 +62,10 @@ class Batch:
 Loss = Callable[[dict[str, "torch.Tensor"], Batch], "torch.Tensor"]
 
 
-class CentralVae(Reference[VaeState]):
+class CentralVae(InEpochs[VaeState]):
     """A variational autoencoder on collected histories; subclasses give parameters, loss and logits."""
 
     Settings: ClassVar[type[Settings]] = CentralVaeSettings
-    one_shot = False
     rounds = 100
 
     @abstractmethod

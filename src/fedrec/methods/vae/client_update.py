@@ -2,7 +2,7 @@
 
 The fast twin of :func:`fedrec.methods.vae.feddae.objective`, whose autograd it is tested against. One chunk of users
 goes through all E epochs together. Shared layers are read by one matrix product for the whole chunk
-(:mod:`fedrec.methods.vae.shared_layers`); private layers are each user's own (:mod:`fedrec.methods.vae.own_layers`)
+(:mod:`fedrec.methods.vae.shared_layers`); private layers are each user's own (:mod:`fedrec.methods.vae.own_encoder`)
 and change in place. Needs numpy and torch only, on any device.
 """
 
@@ -16,11 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from fedrec.backbones.vae import Bags, combined, divergence
-from fedrec.methods.vae.copies import CopiedItems, CopiedLayer
-from fedrec.methods.vae.own_encoder import OwnEncoder, PrivateParts, read_once
-from fedrec.methods.vae.own_layers import with_bias
+from fedrec.methods.vae.own_encoder import OwnEncoder, PrivateParts, read_once, with_bias
 from fedrec.methods.vae.plan import LocalPlan
-from fedrec.methods.vae.shared_layers import SharedItems, SharedLayer
+from fedrec.methods.vae.shared_layers import CopiedItems, CopiedLayer, SharedItems, SharedLayer
 
 Tensors = dict[str, torch.Tensor]
 Float32 = NDArray[np.float32]

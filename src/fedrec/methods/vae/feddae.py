@@ -130,6 +130,8 @@ class FedDae(VaeMethod[PrivateEncoder]):
             "so that a sum suffices); both give away as much",
             "a client that holds several users runs ClientUpdate for each and sends all their gradients",
             "no negative samples: the multinomial likelihood has none, though the paper's setting mentions four",
+            "encoders read a user's items divided by their length (1 / sqrt of how many there are), as in Mult-VAE and "
+            "in the public code; the paper's r_u is of zeros and ones, and the gate reads it so",
         ),
     )
 

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from fedrec.backbones.vae import Bags, affine, fresh_layer, glorot, to_device
 from fedrec.core.messages import Array
-from fedrec.core.method import Card, Keys
-from fedrec.core.reference import Central
+from fedrec.core.method import Keys
+from fedrec.core.reference import Central, collected
 from fedrec.methods.vae.central import Batch, CentralVae, CentralVaeSettings, VaeState, likelihood
 
 if TYPE_CHECKING:
@@ -43,16 +43,11 @@ class RecVae(CentralVae):
 
     name = "recvae"
     Settings = RecVaeSettings
-    card = Card(
-        title="RecVAE: composite prior and alternating training, on collected histories",
-        paper="Shenbin et al., WSDM 2020",
-        private="nothing: all histories are collected",
-        upload="whole histories",
-        sum_suffices=True,
-        departures=(
-            "a round is three epochs of the encoder and one of the decoder",
-            "beta and anneal do not apply: beta is gamma |x_u|",
-        ),
+    card = collected(
+        "RecVAE: composite prior and alternating training, on collected histories",
+        "Shenbin et al., WSDM 2020",
+        "a round is three epochs of the encoder and one of the decoder",
+        "beta and anneal do not apply: beta is gamma |x_u|",
     )
 
     def fresh(self, data: Central, keys: Keys) -> dict[str, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedrec.report.model.comparison import Comparison
 
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, SOFT, FAINT, ALARM = "#222222", "#666666", "#dddddd", "#a50f15"
-# Okabe and Ito's palette: told apart with every common kind of colour blindness
+# Okabe and Ito's palette: distinct with every common kind of colour blindness
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+KEY: dict[str, Any] = {"loc": "center right", "frameon": False, "fontsize": 9, "labelcolor": INK, "handletextpad": 0.1}
+KEY |= {"columnspacing": 1.2, "borderaxespad": 0, "borderpad": 0}
+"""How the key of signs beside a headline looks."""
 WIDTH = 7.6  # inches
 LEFT = 1.1
 
@@ -40,13 +43,7 @@ def shortened(name: str, most: int) -> str:
 
 
 def canvas(
-    comparison: Comparison,
-    title: str,
-    body: float,
-    *,
-    head: float = 0.66,
-    right: float = 0.3,
-    caption: str = "",
+    comparison: Comparison, title: str, body: float, *, head: float = 0.66, right: float = 0.3, caption: str = ""
 ) -> tuple[Figure, Axes]:
     """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
     warning = textwrap.wrap(comparison.banner or "", 114)
@@ -70,13 +67,7 @@ def canvas(
         write(caption, foot - 0.58, fontsize=8.5, color=SOFT, va="center")
     if warning:
         figure.text(
-            0.2 / WIDTH,
-            0.09 / height,
-            "\n".join(warning),
-            fontsize=8.5,
-            color=ALARM,
-            va="bottom",
-            linespacing=1.2,
+            0.2 / WIDTH, 0.09 / height, "\n".join(warning), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2
         )
     return figure, axes
 

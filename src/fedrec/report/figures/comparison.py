@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, canvas, end_labels
+from fedrec.report.figures.canvas import FAINT, INK, KEY, PALETTE, SOFT, canvas, end_labels
 from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
 
 if TYPE_CHECKING:
@@ -109,16 +109,7 @@ def _draw_curve(axes: Axes, row: Row, band: Band, number: int, last: int) -> tup
     axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if row.control else 1.8)
     chosen = float(np.median([run.result["selected_round"] for run in row.runs]))
     at = int(np.argmin(np.abs(np.asarray(rounds) - chosen)))
-    axes.plot(
-        rounds[at],
-        mean[at],
-        "o",
-        color=colour,
-        markersize=6,
-        markeredgecolor="white",
-        clip_on=False,
-        zorder=4,
-    )
+    axes.plot(rounds[at], mean[at], "o", color=colour, markersize=6, markeredgecolor="white", clip_on=False, zorder=4)
     if rounds[-1] < last:  # stopped early: lead the eye to the label
         axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
     return mean[-1], row.method, colour
@@ -171,16 +162,9 @@ def _groups_key(figure: Figure, axes: Axes, rows: list[Row]) -> None:
     figure.legend(
         [Line2D([], [], marker=SIGNS[g], color=COLOURS[g], linestyle="", markersize=6) for g in present],
         present,
-        loc="center right",
         bbox_to_anchor=(axes.get_position().x1, 1 - 0.22 / figure.get_size_inches()[1]),
         ncols=len(present),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-        handletextpad=0.1,
-        columnspacing=1.2,
-        borderaxespad=0,
-        borderpad=0,
+        **KEY,
     )
 
 

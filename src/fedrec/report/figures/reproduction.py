@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedrec.report.figures.canvas import ALARM, FAINT, INK, SOFT, sheet, shortened
+from fedrec.report.figures.canvas import ALARM, FAINT, INK, KEY, SOFT, sheet, shortened
 from fedrec.report.model.reproduction import Panel, Reproduction, heading
 from fedrec.report.text.reproduction import name_of
 
@@ -84,14 +84,7 @@ def _key(figure: Figure, height: float) -> None:
             for _, s, e, f in SIGNS
         ],
         [name for name, *_ in SIGNS],
-        loc="center right",
         bbox_to_anchor=(1 - RIGHT / WIDTH, 1 - 0.43 / height),
         ncols=3,
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-        handletextpad=0.1,
-        columnspacing=1.2,
-        borderaxespad=0,
-        borderpad=0,
+        **KEY,
     )

@@ -143,10 +143,7 @@ class Comparison:
 
 
 def compare_runs(
-    runs: Iterable[FinishedRun],
-    *,
-    failures: Iterable[Failure] = (),
-    chance: Mapping[str, float] | None = None,
+    runs: Iterable[FinishedRun], *, failures: Iterable[Failure] = (), chance: Mapping[str, float] | None = None
 ) -> Comparison:
     """Runs of several methods and seeds as one comparison; they must share data and protocol."""
     found, failed = list(runs), list(failures)
@@ -203,10 +200,7 @@ def _mean(cells: Mapping[str, Cell], metric: str) -> float:
 
 
 def _cells(
-    runs: Mapping[str, tuple[FinishedRun, ...]],
-    groups: Mapping[str, Group],
-    columns: Sequence[str],
-    main: str,
+    runs: Mapping[str, tuple[FinishedRun, ...]], groups: Mapping[str, Group], columns: Sequence[str], main: str
 ) -> dict[str, dict[str, Cell]]:
     """The cells of every method: all metrics that were computed, marks for those that are shown."""
     cells: dict[str, dict[str, Cell]] = {}

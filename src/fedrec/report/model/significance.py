@@ -61,13 +61,7 @@ def _over_users(against: str, paired: Runs, metric: str) -> dict[str, Verdict]:
     values = {name: [(run.per_user or {})[metric] for run in own] for name, own in paired.items()}
     return {
         found.method: Verdict(
-            against,
-            found.difference,
-            found.seeds,
-            found.p_seeds,
-            found.p_users,
-            found.p_adjusted,
-            found.significant,
+            against, found.difference, found.seeds, found.p_seeds, found.p_users, found.p_adjusted, found.significant
         )
         for found in statistics.compare(against, values)
     }

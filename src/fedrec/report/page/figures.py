@@ -15,7 +15,7 @@ from fedrec.report.page import svg
 from fedrec.report.page.parts import HtmlTable, Td, Th, attributes, data_block
 
 MOST_POINTS = 160
-"""Rounds that a curve keeps; more cannot be told apart on a screen."""
+"""Rounds that a curve keeps; a screen shows no more."""
 SIGNS = {"federated": svg.circle, "centralised": svg.square, "control": svg.diamond}
 
 
@@ -104,8 +104,8 @@ def _curves(
         places = spread_out([end[0] for end in ends], 14)
         for place, (at_y, name, cls) in zip(places, ends, strict=True):
             joint = svg.line(frame.right + 2, at_y, frame.right + 9, place, "axis")
-            told = svg.text(frame.right + 12, place + 4, svg.fitted(name, room - 12), cls="name")
-            inside += f'<g class="{cls}">{joint}{told}</g>'
+            label = svg.text(frame.right + 12, place + 4, svg.fitted(name, room - 12), cls="name")
+            inside += f'<g class="{cls}">{joint}{label}</g>'
     best = max(drawn, key=lambda one: bands[one.name][-1][2])
     label = f"{metric} on validation over {rounds[-1]} rounds; highest at the end: {best.name}"
     return frame.svg(inside, label, tabindex=0)
@@ -138,12 +138,12 @@ def _against(points: Sequence[tuple[Series, float, float]], metric: str, axis: s
     inside += svg.path(_front([(x(c), y(v)) for _, c, v in points], frame), "front")
     taken = [(x(c) - 6, y(v) - 6, x(c) + 6, y(v) + 6) for _, c, v in points]
     for one, cost, value in sorted(points, key=lambda point: -point[2]):
-        told = [one.name, [metric, f"{value:.4f}"], [axis, f"{cost:,.1f}"]]
+        tip = [one.name, [metric, f"{value:.4f}"], [axis, f"{cost:,.1f}"]]
         spread = one.summary(metric).spread
         if not math.isnan(spread):
-            told.insert(2, ["± over seeds", f"{spread:.4f}"])
+            tip.insert(2, ["± over seeds", f"{spread:.4f}"])
         mark = SIGNS[one.group](
-            x(cost), y(value), 5.5, "dot", data_tip=json.dumps(told), tabindex=0, role="img",
+            x(cost), y(value), 5.5, "dot", data_tip=json.dumps(tip), tabindex=0, role="img",
             aria_label=f"{one.name}: {metric} {value:.4f}, {axis} {cost:,.1f}",
         )  # fmt: skip
         inside += f"<g{attributes(cls=one.cls)}>{mark}{_label(one.name, x(cost), y(value), taken, frame)}</g>"

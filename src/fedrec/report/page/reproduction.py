@@ -13,26 +13,9 @@ from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, h
 from fedrec.report.model.series import Series, numbered
 from fedrec.report.page import figures, svg
 from fedrec.report.page.comparison import cards, commands, costs, is_central, protocol_html, versions
-from fedrec.report.page.parts import (
-    HtmlTable,
-    Section,
-    Td,
-    Th,
-    Tile,
-    attributes,
-    banner,
-    join,
-    paragraphs,
-    tiles,
-)
+from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, attributes, banner, join, paragraphs, tiles
 from fedrec.report.page.render import Page, render
-from fedrec.report.text.reproduction import (
-    difference_text,
-    digits_of,
-    line_note,
-    published_text,
-    summary_text,
-)
+from fedrec.report.text.reproduction import difference_text, digits_of, line_note, published_text, summary_text
 
 NEAR = 5.0
 """Percent within which a value counts as reproduced."""
@@ -208,8 +191,8 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
         name = svg.fitted(line.name, width - 16 if narrow else left - 10)
         inside += svg.text(where[0], where[1], name, where[2], "name", fill_opacity=0.7 if line.control else 1)
         inside += svg.line(x(min(found.values())), y, x(max(found.values())), y, "bridge")
-        told = [line.name, *([name, f"{value:.4f}"] for name, value in found.items())]
-        more = {"data_tip": json.dumps(told), "tabindex": 0, "role": "img"}
+        tip = [line.name, *([name, f"{value:.4f}"] for name, value in found.items())]
+        more = {"data_tip": json.dumps(tip), "tabindex": 0, "role": "img"}
         label = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
         marks = ""
         if "published" in found:
@@ -224,5 +207,5 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
 
 def _protocols(done: Reproduction) -> str:
     paper, strict = find_protocol(done.table.protocol), find_protocol("strict")
-    told = (f"<h3>{escape(one.name)}</h3>{protocol_html(one)}" for one in (paper, strict))
-    return "".join(told)
+    parts = (f"<h3>{escape(one.name)}</h3>{protocol_html(one)}" for one in (paper, strict))
+    return "".join(parts)

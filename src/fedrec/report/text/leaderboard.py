@@ -66,10 +66,7 @@ def markdown_page(board: Leaderboard, command: str = "") -> str:
 
 def markdown_table(board: Leaderboard, metric: str) -> str:
     """One metric on every data set."""
-    lines = [
-        line(["method", *board.names, "rank"]),
-        line(["---", *["---:"] * (len(board.names) + 1)]),
-    ]
+    lines = [line(["method", *board.names, "rank"]), line(["---", *["---:"] * (len(board.names) + 1)])]
     last: str | None = None
     for standing in board.standings(metric):
         if standing.group != last:

@@ -34,13 +34,7 @@ def markdown_page(comparison: Comparison, command: str = "", figures: Sequence[t
 def markdown_table(comparison: Comparison) -> str:
     """The table alone."""
     failed = bool(comparison.failures)
-    heads = [
-        "method",
-        *comparison.columns,
-        "seconds a run",
-        "KiB up per client and round",
-        *(["failed"] * failed),
-    ]
+    heads = ["method", *comparison.columns, "seconds a run", "KiB up per client and round", *(["failed"] * failed)]
     lines = [line(heads), line(["---", *["---:"] * (len(comparison.columns) + 2), *["---"] * failed])]
     for group, rows in comparison.grouped():
         lines.append(line([f"*{HEADINGS[group]}*", *[""] * (len(heads) - 1)]))

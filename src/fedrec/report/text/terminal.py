@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedrec.report.model.comparison import Comparison
-from fedrec.report.text.wording import (
-    HEADINGS,
-    cell_text,
-    failure_text,
-    name_text,
-    seconds_text,
-    title,
-    upload_text,
-)
+from fedrec.report.text.wording import HEADINGS, cell_text, failure_text, name_text, seconds_text, title, upload_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,21 +46,13 @@ def terminal_table(comparison: Comparison) -> Table:
         table.add_row(Text(HEADINGS[group], style="italic"))
         for row in rows:
             cells = [
-                Text(
-                    cell_text(row.cells.get(name)),
-                    style="bold" if name in row.cells and row.cells[name].best else "",
-                )
+                Text(cell_text(row.cells.get(name)), style="bold" if name in row.cells and row.cells[name].best else "")
                 for name in comparison.columns
             ]
             reason = [Text(failure_text(row.failures), style="red")] if failed else []
             style = "dim" if row.control else ""
             table.add_row(
-                " " + name_text(row, comparison),
-                *cells,
-                seconds_text(row),
-                upload_text(row),
-                *reason,
-                style=style,
+                " " + name_text(row, comparison), *cells, seconds_text(row), upload_text(row), *reason, style=style
             )
         table.add_section()
     return table

@@ -35,8 +35,7 @@ from fedrec.methods.vae.fedvae import FedVae
 from fedrec.methods.vae.gradients import LAYERS, add_dense, add_factored, with_ones
 from fedrec.methods.vae.messages import LocalNets
 from fedrec.methods.vae.method import dropped
-from fedrec.methods.vae.own_encoder import PrivateParts
-from fedrec.methods.vae.own_layers import OwnLayers, equal_parts
+from fedrec.methods.vae.own_encoder import OwnLayers, PrivateParts, equal_parts
 from fedrec.methods.vae.plan import LocalPlan
 from found_methods import find_reference
 from there import there

@@ -1,0 +1,148 @@
+"""``fedrec tune``: search for a method's settings, on validation data only."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrec.cli import options as o
+from fedrec.errors import BadInput
+
+OPTIONS = o.takes(
+    before="out",
+    left_out=("rounds", "evaluate_every", "test", "keep_selected", "checkpoint_seconds", "settle", "runtime", "nodes"),
+    data={"help": "Data set, file or folder; several with commas.", "metavar": "NAME,..."},
+    settings={
+        "help": "A setting that is not searched, of every method that has it or of one (fedavg.dim=16); may repeat.",
+        "metavar": "[METHOD.]KEY=VALUE",
+    },
+)
+
+
+def tune(
+    context: typer.Context,
+    methods: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The methods (see `fedrec methods`); also: all, federated, centralised.", metavar="METHOD..."
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option("--trials", help="Trials of each method on each data set.")] = 15,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", help="Most rounds of a trial.", show_default="the search space's")
+    ] = None,
+    steps: Annotated[
+        int, typer.Option("--steps", help="Most optimiser steps of the mean client in a trial, for every method.")
+    ] = 1000,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            "--hours", help="End this call after so long; the same command goes on (0: make folders and data ready)."
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            help="The same in one word: 15trials, 0.5h, or 30000steps (of the mean client, in all trials of a search).",
+            metavar="AMOUNT",
+        ),
+    ] = None,
+    jobs: o.Jobs = 1,
+    launcher: Annotated[
+        str, typer.Option("--launcher", help="Where workers run: process (here) or submitit (a SLURM cluster).")
+    ] = "process",
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the searches; workers on several machines may share it.")
+    ] = Path("runs/tune"),
+    so_far: Annotated[bool, typer.Option("--so-far", help="Report on the trials that are there; start none.")] = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Search for settings: TPE over the method's search space, hopeless trials pruned, selected on validation.
+
+    The test part is not evaluated. Every trial is a run folder; interrupted ones go on with the same command. Ends with
+    a recipe file for `--recipe` of run, compare and reproduce, the importance of each setting, and a picture.
+    """
+    from fedrec.cli.compare import command_line, data_names
+    from fedrec.experiment.tune import finish, launch
+    from fedrec.experiment.tune.study import Budget
+
+    if not methods:
+        raise BadInput("which methods? name at least one (see `fedrec methods`)")
+    o.check_jobs(jobs)
+    given = o.given(context)
+    own = given.pop("settings", {})
+    names = data_names(given.pop("data", "demo"))
+    limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **parse_budget(budget)}
+    for key, value in limits.items():
+        if value is not None and (value < 0 or (value == 0 and key != "hours")):
+            raise BadInput(f"--{key} {value:g} is out of range; give a number above 0")
+    order = launch.Order(tuple(methods), tuple(names), given, own, Budget(**limits), out)
+    try:
+        state = launch.carry_out(
+            order, jobs=jobs, launcher=launcher, watcher=None if quiet else Told(), start=not so_far
+        )
+    except KeyboardInterrupt:
+        typer.echo("fedrec: trials so far are kept; the same command goes on from there", err=True)
+        raise
+    searches, written = finish.write_reports(state, out, command_line(context))
+    print_searches(searches)
+    waiting = finish.unfinished(state)
+    if waiting and not so_far:
+        left = state.total - state.done
+        typer.echo(f"{left} of {state.total} trials are left; the same command goes on from there", err=True)
+    if written:
+        typer.echo(f"report: {', '.join(map(str, written[:2]))}")
+    if not any(search.best for search in searches) and not waiting:
+        raise typer.Exit(1)
+
+
+def parse_budget(text: str | None) -> dict[str, Any]:
+    """``15trials``, ``0.5h`` or ``30000steps`` as limits of a search."""
+    if text is None:
+        return {}
+    found = re.fullmatch(r"([0-9][0-9.e+]*) *(trials|h|hours|steps)", text.strip())
+    try:
+        amount, unit = (float(found[1]), found[2]) if found else (0.0, "")
+    except ValueError:
+        amount, unit = 0.0, ""
+    if not unit or (unit == "trials" and not amount.is_integer()):
+        raise BadInput(f"--budget {text!r} is not a budget; write it as 15trials, 0.5h or 30000steps")
+    return {"trials": int(amount)} if unit == "trials" else {"total_steps" if unit == "steps" else "hours": amount}
+
+
+def print_searches(searches: Any) -> None:
+    """A line for each method and data set."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from fedrec.report.text.search import HEAD, rows
+    from fedrec.report.text.terminal import print_table
+
+    table = Table(title="tuned on validation", title_style="bold")
+    for name in HEAD:
+        table.add_column(name)
+    for row in rows(searches):
+        table.add_row(*row)
+    print_table(Console(highlight=False), table)
+
+
+class Told:
+    """How far all searches are, as a line now and then."""
+
+    def __init__(self) -> None:
+        self.last, self.done = 0.0, -1
+
+    def ticks(self, state: Any) -> None:
+        from fedrec.cli.progress import span
+
+        quiet_for = time.monotonic() - self.last
+        if quiet_for < 2 or (quiet_for < 30 and state.done == self.done):
+            return
+        self.last, self.done = time.monotonic(), state.done
+        pruned = sum(trial.state == "pruned" for study in state.studies for trial in state.over(study))
+        typer.echo(f"{state.done} of {state.total} trials ({pruned} pruned); {span(state.left_seconds)}", err=True)

@@ -1,0 +1,68 @@
+"""``fedrec deploy try``: a whole federation on this machine, with keys, TLS, admitted nodes and their own files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.settings import build
+from fedrec.data.load import load
+from fedrec.deploy import steps
+from fedrec.deploy.credentials import make_node, make_server
+from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
+from fedrec.deploy.node.recommending import recommend
+from fedrec.deploy.processes import free_ports
+from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.watching import interruptible
+from fedrec.errors import BadInput
+from fedrec.runs.recommendations import Recommendation
+from fedrec.runs.settings import RunSettings
+
+
+def try_out(
+    folder: Path, chosen: RunSettings, data: str, on_round: Any, say: Callable[[str], None]
+) -> tuple[str, list[Recommendation]]:
+    """Cut data into nodes' files, federate them over real sockets, and recommend on the first node."""
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty; give a new folder with --out")
+    nodes = chosen.nodes
+    files = cut(data, nodes, folder)
+    names = list(files)
+    make_server(folder / "certificates", ["127.0.0.1"])
+    for name in names:
+        make_node(folder / "keys", name)
+    port, *ports = free_ports(1 + nodes)
+    home = folder / "server"
+    rules = build(Rules, {"nodes": nodes}, "deploy try")
+    with interruptible(), Cluster(home, port, ServerFiles.below(folder / "certificates")) as cluster:
+        cluster.start_link(home / "state.db")
+        say(f"server on 127.0.0.1:{port}, its folder {home}")
+        for name, own_port in zip(names, ports, strict=True):
+            register(home, folder / "keys" / f"{name}.pub")
+            own = {"folder": str((folder / name).resolve()), "data": str(files[name].resolve())}
+            cluster.start_node(name, own_port, own, folder / "keys" / name)
+            say(f"{name}: admitted and started")
+        steps.run(home, steps.create_run(chosen, folder / "items.txt", rules, folder / "run"), on_round, say)
+    user = str(load(str(files[names[0]])).user_ids[0])
+    return f"{names[0]}, user {user}", recommend(folder / names[0], user)
+
+
+def cut(data: str, nodes: int, folder: Path) -> dict[str, Path]:
+    """A data set's users dealt out to nodes, a CSV file each, and the public catalogue beside them."""
+    found = load(data)
+    if found.n_users < nodes:
+        raise BadInput(f"{data} has {found.n_users} users; that is too few for {nodes} nodes")
+    folder.mkdir(parents=True, exist_ok=True)
+    width, files = len(str(nodes)), {}
+    times = found.times if found.times is not None else np.arange(len(found))
+    for number in range(nodes):
+        own = found.users % nodes == number
+        rows = zip(found.user_ids[found.users[own]], found.item_ids[found.items[own]], times[own], strict=True)
+        name = f"node-{number + 1:0{width}d}"
+        files[name] = folder / f"{name}.csv"
+        files[name].write_text("user,item,time\n" + "".join(f"{u},{i},{t}\n" for u, i, t in rows), encoding="utf-8")
+    (folder / "items.txt").write_text("\n".join(map(str, found.item_ids)) + "\n", encoding="utf-8")
+    return files

@@ -1,0 +1,85 @@
+"""What a search leaves behind: a recipe that runs can be given, the importance of each setting, and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedrec.core.reference import Reference
+from fedrec.experiment.tune.launch import State
+from fedrec.experiment.tune.study import HERE, Study
+from fedrec.methods.registry import find as find_method
+from fedrec.report.model.search import Search
+from fedrec.report.text.search import markdown_page
+from fedrec.runs.atomic import replace_file, write_text
+from fedrec.runs.yaml_file import dump_yaml
+
+RECIPE = "recipe.yaml"
+OF_THE_SEARCH = ("data", "protocol", "seed", "settings", *HERE)
+"""What was given to the search and is no part of what it found."""
+
+
+def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Search], list[Path]]:
+    """Recipe, page and pictures of all searches that have a result."""
+    searches, entries, written = [], [], []
+    for study in state.studies:
+        search = with_importance(study, study.search(state.known))
+        searches.append(search)
+        if search.best is None:
+            continue
+        entries.append(entry(study, search))
+        write_text(study.folder / RECIPE, dump_yaml({"defaults": entries[-1:]}))
+        with suppress(ImportError):  # a machine that only trains has no matplotlib; --so-far draws elsewhere
+            if len(search.trials) > 1:
+                written.append(_picture(study, search))
+    if entries:
+        write_text(out / RECIPE, dump_yaml({"defaults": entries}))
+        pictures = [(path.relative_to(out).as_posix(), path.parent.name) for path in written]
+        write_text(out / "tune.md", markdown_page(searches, command, pictures))
+        written = [out / RECIPE, out / "tune.md", *written]
+    return searches, written
+
+
+def with_importance(study: Study, search: Search) -> Search:
+    """The search with the share of each setting in the spread of its results."""
+    if not study.space.ranges:
+        return search
+    from fedrec.experiment.tune.suggest import importance
+
+    return replace(search, importance=importance(study.space, search.trials))
+
+
+def entry(study: Study, search: Search) -> dict[str, Any]:
+    """The best trial as an entry of a recipe file."""
+    best = search.best
+    assert best is not None
+    inside = study.space.point(best.own) if study.space.ranges else None
+    own = {} if inside is None else {**study.space.fixed, **inside}
+    run = {key: value for key, value in study.given.items() if key not in OF_THE_SEARCH}
+    kind = find_method(study.method)
+    if not (issubclass(kind, Reference) and kind.one_shot):
+        run |= {"rounds": best.rounds, "evaluate_every": int(best.settings["evaluate_every"])}
+    counts = search.counts()
+    ended = counts["complete"] + counts["pruned"] + counts["failed"]
+    which = "the recipe as it stood" if best.number == 0 else f"trial {best.number}"
+    source = f"fedrec tune: {which}, best of {ended} trials ({search.metric} {best.value:.4f} on validation)"
+    found = {"methods": [study.method], "data": [study.data], "protocols": [study.base.protocol], "source": source}
+    return {**found, "run": run, "settings": {**own, **study.given.get("settings", {})}}
+
+
+def _picture(study: Study, search: Search) -> Path:
+    from fedrec.report.figures.canvas import save_png
+    from fedrec.report.figures.search import search_plot
+
+    path = study.folder / "search.png"
+    replace_file(path, partial(save_png, search_plot(search)))
+    return path
+
+
+def unfinished(state: State) -> Sequence[Study]:
+    """Searches that have trials left."""
+    return [study for study in state.studies if len(state.over(study)) < study.limit]

@@ -1,0 +1,114 @@
+"""What of a method is searched when it is tuned, as data: ranges with their reasons (``recipes/spaces/*.yaml``).
+
+An entry names its ``methods``; later entries refine earlier ones, as recipes do. A range is ``{low, high, log?, why}``
+(whole numbers where both ends are) or ``{choices, why}``. ``fixed`` holds settings of every trial but the first, which
+is the paper's recipe as it stands; ``rounds`` is the most that a trial runs; ``device: cuda`` says that a GPU pays off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that one setting may take, and why these."""
+
+    key: str
+    why: str
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    choices: tuple[Any, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is searched in whole numbers."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """Values that must be allowed: all choices, or both ends."""
+        return self.choices or (self.low, self.high)
+
+    @property
+    def size(self) -> float:
+        """How many values it has."""
+        if self.choices:
+            return len(self.choices)
+        return (self.high or 0) - (self.low or 0) + 1 if self.whole else math.inf
+
+    def holds(self, value: Any) -> bool:
+        """Whether the search could propose this value."""
+        if self.choices:
+            return value in self.choices
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and self.low is not None and self.high is not None and self.low <= value <= self.high
+
+    def rounded(self, value: Any) -> Any:
+        """A value with three digits, as a person would write it, inside the range.
+
+        >>> Range("lr", "", 0.001, 0.1, log=True).rounded(0.0123456)
+        0.0123
+        """
+        if self.choices or self.whole or self.low is None or self.high is None:
+            return value
+        return min(max(float(f"{value:.3g}"), float(self.low)), float(self.high))
+
+    def __str__(self) -> str:
+        if self.choices:
+            return " | ".join(map(str, self.choices))
+        return f"{self.low:g} .. {self.high:g}{' (log)' if self.log else ''}"
+
+
+@dataclass(frozen=True)
+class Space:
+    """All that is searched for one method."""
+
+    method: str
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int = 100
+    device: str = "cpu"
+
+    @property
+    def size(self) -> float:
+        """How many different trials there are, the recipe's included."""
+        return 1 + math.prod(one.size for one in self.ranges.values()) if self.ranges else 1
+
+    def point(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The place of a run in this space; None for one that the search could not propose."""
+        inside = all(settings.get(key) == value for key, value in self.fixed.items())
+        inside &= all(one.holds(settings.get(key)) for key, one in self.ranges.items())
+        return {key: settings[key] for key in self.ranges} if inside else None
+
+
+@cache
+def _entries() -> list[dict[str, Any]]:
+    import yaml
+
+    folder = files("fedrec") / "recipes" / "spaces"
+    found: list[dict[str, Any]] = []
+    for file in sorted(folder.iterdir(), key=lambda one: one.name):
+        if file.name.endswith(".yaml"):
+            found += yaml.safe_load(file.read_text(encoding="utf-8"))["spaces"]
+    return found
+
+
+def space(method: str) -> Space:
+    """What is searched for a method; an empty space where nothing is."""
+    ranges: dict[str, Range] = {}
+    fixed: dict[str, Any] = {}
+    about: dict[str, Any] = {}
+    for entry in _entries():
+        if method in entry["methods"]:
+            for key, said in entry.get("settings", {}).items():
+                ranges[key] = Range(key, **{**said, "choices": tuple(said.get("choices", ()))})
+            fixed |= entry.get("fixed", {})
+            about |= {key: entry[key] for key in ("rounds", "device") if key in entry}
+    return Space(method, ranges, fixed, **about)
