@@ -112,16 +112,6 @@ def node(
     port: Annotated[
         int | None, typer.Option("--port", help="A local port for its helpers.", show_default="any free one")
     ] = None,
-    min_noise: Annotated[float, typer.Option("--min-noise", min=0, help="Refuse runs with less noise.")] = 0.0,
-    max_clip: Annotated[
-        float | None,
-        typer.Option("--max-clip", min=0, help="Refuse runs in which one user counts more.", show_default="any"),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
-    ] = None,
-    delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
     members: Annotated[
         Path | None, typer.Option("--members", help="Take part in secure sums, with these, and in nothing else.")
     ] = None,
@@ -132,6 +122,16 @@ def node(
     colluding: Annotated[
         float, typer.Option("--secure-colluding", help="Share of a cohort that it takes to help the server.")
     ] = 0.05,
+    min_noise: Annotated[float, typer.Option("--min-noise", min=0, help="Refuse runs with less noise.")] = 0.0,
+    max_clip: Annotated[
+        float | None,
+        typer.Option("--max-clip", min=0, help="Refuse runs in which one user counts more.", show_default="any"),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
 ) -> None:
     """Start a node with its own data; it runs until it is interrupted, and reconnects by itself.
 
@@ -152,10 +152,10 @@ def node(
 @app.command(
     "run",
     cls=o.takes(
-        "protocol", "rounds", "seed", "participation", "rest", "settings", "epsilon", "delta", "min_interactions",
-        "evaluate_every",
-        "secure", "secure_by", "secure_least", "secure_dropout", "secure_colluding", "secure_cohort",
-        before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
+        "protocol", "rounds", "seed", "participation", "rest", "robust", "robust_factor", "robust_share", "settings",
+        "epsilon", "delta", "min_interactions", "evaluate_every", "secure", "secure_by", "secure_least",
+        "secure_dropout", "secure_colluding", "secure_cohort",
+        before="deadline", seed={"help": "Seed of what the server draws; nodes have a secret of their own."},
     ),
 )  # fmt: skip
 def run(

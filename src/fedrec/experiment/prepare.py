@@ -22,7 +22,7 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.summed import Budget
-from fedrec.runs.plan import participation_of, plan_of
+from fedrec.runs.plan import defence_of, participation_of, plan_of
 from fedrec.runs.settings import RunSettings
 
 
@@ -102,11 +102,11 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
     if settings.runtime == "flower":
         from fedrec.deploy.loopback import Loopback
 
+        if not settings.test:
+            raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
         if settings.copies != 1:
             raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
 
-        if not settings.test:
-            raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
         return Loopback(method, people, task, settings.seed, settings)
     if settings.secure:
         from fedrec.simulate.private import PrivateSimulator
@@ -120,7 +120,7 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
     from fedrec.simulate.runtime import Simulator
 
-    return Simulator(method, people, task, settings.seed, **options)
+    return Simulator(method, people, task, settings.seed, robust=defence_of(settings), **options)
 
 
 def check_device(device: str) -> None:

@@ -9,10 +9,10 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.methods.registry import federated
+from fedrec.methods.registry import federated, name_of
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.accountant import local_noise
-from fedrec.runs.plan import participation_of
+from fedrec.runs.plan import defence_of, participation_of, usual_defence
 from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings
 
@@ -22,6 +22,7 @@ CLIP = 1.0
 
 def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str, Any]] = ()) -> RunSettings:
     """Run settings: what the user gave, over recipes of their own, over the paper's, over the method's defaults."""
+    method = name_of(method)
     kind = find_method(method)
     protocol = find_protocol(given.get("protocol", "strict"))
     chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"), recipes)
@@ -30,14 +31,21 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     if base.get("epsilon") is not None:
         own = within_budget(kind, own, base, given.get("settings", {}))
     checked = build(kind.Settings, own, method).model_dump(mode="json")
+    base.setdefault("robust", usual_defence(kind.card, protocol, bool(base.get("secure"))))
     if issubclass(kind, Reference):
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = base.get("rounds", kind.rounds)
     if base.get("secure"):
         refuse_unsummed(kind, own)
+        if base["robust"] != "none":
+            raise BadInput(
+                f"with --secure the server sees no single upload, so --robust {base['robust']} has nothing to work on; "
+                "leave one of them out (--set clip=... bounds what each client may send)"
+            )
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
-    participation_of(settings)  # impossible shares are found before any work
+    participation_of(settings)  # impossible shares and unknown pieces are found before any work
+    defence_of(settings)
     return settings
 
 

@@ -109,6 +109,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         private="interactions; scores are made on the client",
         upload="once: how often each pair of items occurs together in the client's histories",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "without secure aggregation or noise, the co-occurrence of a client with one user names that user's items",
             "with partial participation the weights are those of centralised EASE on the clients counted so far",

@@ -18,6 +18,9 @@ class SharedOptions(TypedDict, total=False):
     participation: float
     rest: bool
     dropout: float
+    robust: str
+    robust_factor: float
+    robust_share: float
     settings: dict[str, Any]
     device: Literal["cpu", "cuda"]
     runtime: Literal["simulate", "flower"]

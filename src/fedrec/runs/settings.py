@@ -49,6 +49,14 @@ class RunSettings(Settings):
         False, description="no client takes part twice in a row"
     )
     dropout: float = Field(0.0, description="probability that a client does not answer")
+    robust: Annotated[str, Spelling(metavar="PIECES", shown="the method's own; none under paper-NAME")] = Field(
+        "none",
+        description="guard of the fold against dishonest clients: none, bound, rows, median, trimmed, krum; join by +",
+    )
+    robust_factor: float = Field(2.0, gt=0, description="bound and rows allow this many times the round's median norm")
+    robust_share: float = Field(
+        0.1, ge=0, lt=0.5, description="share of clients that may be dishonest, for trimmed and krum"
+    )
     settings: Annotated[dict[str, Any], Spelling("--set", "KEY=VALUE")] = Field(
         default_factory=dict, description="a setting of the method, e.g. dim=16; may repeat"
     )

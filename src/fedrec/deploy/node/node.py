@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,6 @@ from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
-from fedrec.core.sums import SumField
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
@@ -26,7 +26,7 @@ from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
-from fedrec.deploy.node.summing import PARTS, Collected, Summing, sum_number
+from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number
 from fedrec.evaluation.evaluating import evaluate_parts
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
@@ -35,8 +35,8 @@ from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates
 from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.contribution import EVALUATED, metric_fields, refuse_foreign
-from fedrec.secure.layout import Layout
+from fedrec.secure.contribution import EVALUATED
+from fedrec.secure.randomness import Stream
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -148,31 +148,15 @@ class Node:
 
     @cached_property
     def summing(self) -> Summing:
-        made = Summing(self.options, self.store, self._refuse_foreign)
+        made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
         made.guard = SumReleases(
             self.releases(self.settings),
-            self.sum_fields,
-            self.share.block.client_keys,
+            self.share,
             self.options.secure_colluding,
             self.settings.epsilon is not None,
+            Stream.system,
         )
         return made
-
-    def _refuse_foreign(self, layout: Layout) -> None:
-        """A plan of sums that are not this method's, or with too little room for what this node's clients may have."""
-        block, settings = self.share.block, self.method.settings
-        users = int(np.diff(block.user_start).max(initial=1))
-        fields = {**self.sum_fields, **metric_fields(find_protocol(self.settings.protocol).metrics.names, users)}
-        refuse_foreign(layout, fields, settings, users, 1 if self.settings.secure_by == "clients" else block.n_clients)
-
-    @cached_property
-    def sum_fields(self) -> Mapping[str, SumField]:
-        """The method's sums; their shapes are those of its first state."""
-        world, users = self.share.world, int(np.diff(self.share.block.user_start).max(initial=1))
-        fields: Mapping[str, SumField] = self.method.sum_fields(
-            self.method.start_server(world, Keys(self.settings.seed, 0)), users
-        )
-        return fields
 
     def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""
@@ -204,6 +188,14 @@ class Node:
     def names(self) -> Names:
         return Names(**self.store.read_json("names.json"))
 
+    def keys(self, number: int) -> Keys:
+        """The randomness of a round: clients draw from a secret of this node, unless the run must be repeatable."""
+        if self.options.repeatable:
+            return Keys(self.settings.seed, number)
+        if not self.store.has("secret.json"):
+            self.store.write_json("secret.json", {"secret": secrets.token_hex(32)})
+        return Keys(self.settings.seed, number, str(self.store.read_json("secret.json")["secret"]))
+
     def private(self, name: str) -> Any:
         """Private state out of one of the node's files."""
         return self.store.read(name, self.method.Private)[0]
@@ -234,7 +226,7 @@ class Node:
         counts: list[int] = []
         loss = 0.0
         chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
-        keys = Keys(self.settings.seed, ask.train)
+        keys = self.keys(ask.train)
         for first in range(0, len(ask.positions), size):
             positions = ask.positions[first : first + size]
             part = block.take(positions)
@@ -303,7 +295,7 @@ class Node:
             return self.private(name)
         if ask.base:
             raise UnknownRun(f"the private state of round {ask.base} is not here any more")
-        private = self.method.start_clients(ask.world, block, Keys(self.settings.seed, 0))
+        private = self.method.start_clients(ask.world, block, self.keys(0))
         self.store.write(name, private)
         return private
 

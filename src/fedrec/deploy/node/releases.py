@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from fedrec.core.method import Method
+from fedrec.core.method import Keys, Method
 from fedrec.core.sums import SumField
 from fedrec.deploy.messages.letters import Ask
 from fedrec.deploy.node.ledger import NodeLedger
-from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.share import NodeOptions, Share
 from fedrec.keyed import U64
 from fedrec.privacy.accountant import local_release
 from fedrec.privacy.guard import NoiseGuard
@@ -22,7 +23,10 @@ from fedrec.privacy.summed import norms_of
 from fedrec.secure.contribution import Parts
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
+from fedrec.secure.randomness import Stream
 from fedrec.secure.ring import Integers
+
+StreamOf = Callable[[], Stream]
 
 
 def whose(ask: Ask) -> str:
@@ -62,17 +66,9 @@ class SumReleases(NoiseGuard):
     All of the node's clients are charged for each sum that holds anything of theirs.
     """
 
-    def __init__(
-        self, releases: Releases, fields: Mapping[str, SumField], clients: U64, colluding: float, private: bool
-    ) -> None:
-        super().__init__(colluding)
-        self.releases, self.clients, self.private, self._fields, self._anything = (
-            releases,
-            clients,
-            private,
-            fields,
-            True,
-        )
+    def __init__(self, releases: Releases, share: Share, colluding: float, private: bool, stream: StreamOf) -> None:
+        super().__init__(colluding, stream)
+        self.releases, self.share, self.private, self._anything = releases, share, private, True
 
     def bounded(self, parts: Parts) -> Parts:
         self._anything = any(bool(np.any(part)) for name, part in parts.items() if name in self._fields)
@@ -95,4 +91,9 @@ class SumReleases(NoiseGuard):
         else:
             policy.check_run(0.0, inf)
             spent = UNBOUNDED
-        self.releases.ledger.charge(plan.run, plan.round // 2, self.clients, spent)
+        self.releases.ledger.charge(plan.run, plan.round // 2, self.share.block.client_keys, spent)
+
+    @cached_property
+    def _fields(self) -> Mapping[str, SumField]:
+        users = int(np.diff(self.share.block.user_start).max(initial=1))
+        return self.releases.method.sum_fields(self.releases.method.start_server(self.share.world, Keys(0, 0)), users)

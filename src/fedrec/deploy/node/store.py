@@ -3,6 +3,7 @@
     job.json               settings and catalogue, as the server said when they met
     share.safetensors      the node's data under the protocol
     names.json             ids of its users, for recommendations
+    secret.json            what its clients' starts and draws are made from; the server never learns it
     state-R.safetensors    private state after round R: the last round the server took, the one before, the newest
     answer.safetensors     the last answer: a repeated message is answered with it, not worked on twice
     release-R.safetensors  the answer to round R where its noise may be drawn once only: sent again, never made again

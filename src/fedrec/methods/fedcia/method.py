@@ -36,6 +36,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         private="user vectors, item table, network, interactions",
         upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "alignment by the closed form (Procrustes) unless align=gradient: the server sends the top factors of C_s",
             "the similarity crosses the wire as its upper triangle: half the bytes, and no entry is noised twice",
