@@ -194,7 +194,8 @@ def test_trials_are_pruned_and_failures_are_kept_out(tmp_path: Path) -> None:
     assert not (broken.trial(0) / ENDED).exists()
 
 
-def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path) -> None:
+def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(BadInput, match="chooses on the test part"):
         plan(["fedavg"], [SMALL], {"protocol": "paper-fedca"}, {}, Budget(), tmp_path)
     with pytest.raises(BadInput, match="did you mean"):
@@ -202,9 +203,22 @@ def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path) -> None:
     study(tmp_path)
     with pytest.raises(BadInput, match=r"other settings.*steps is 40 there, 50 now"):
         study(tmp_path, steps=50)
+    with pytest.raises(BadInput, match="needs the package submitit"):
+        launch.carry_out(launch.Order(("ease",), (SMALL,), {}, {}, Budget(), tmp_path / "s"), launcher="submitit")
     (tmp_path / "r.yaml").write_text(json.dumps({"defaults": [{"method": "fedavg"}]}))
     with pytest.raises(BadInput, match="holds no recipes"):
         read_recipes(tmp_path / "r.yaml")
+
+
+def test_a_machine_has_so_many_places_for_its_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(claims, "gettempdir", lambda: str(tmp_path))
+    first, second = claims.place(2, "gpu"), claims.place(2, "gpu")
+    assert first is not None
+    assert second is not None
+    assert claims.place(2, "gpu") is None
+    first.close()
+    assert claims.place(2, "gpu") is not None
+    second.close()
 
 
 def test_damaged_trials_are_left_out(tmp_path: Path) -> None:
