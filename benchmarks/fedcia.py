@@ -93,6 +93,7 @@ def main() -> None:
     worked = time.process_time() - worked
 
     tables, factors = private.tables, server.left
+    assert tables is not None
     similarity = np.zeros((chosen.items, chosen.items))
     for table in tables:
         similarity += (table @ table.T) / np.float32(len(tables))

@@ -108,7 +108,7 @@ def loop(setting: Setting, users: int) -> tuple[float, float]:
             descent.zero_grad()
             adam.zero_grad()
             value = objective(shared, own, items, values[:, epoch], noise[epoch], plan)
-            value.backward()
+            torch.autograd.backward(value)
             for name, array in shared.items():
                 assert array.grad is not None
                 total[name] += array.grad

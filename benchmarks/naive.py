@@ -36,15 +36,15 @@ class ClientModel(nn.Module):
 
     def __init__(self, user: torch.Tensor, table: torch.Tensor) -> None:
         super().__init__()
-        self.user = nn.Embedding.from_pretrained(user[None].clone(), freeze=False)
-        self.items = nn.Embedding.from_pretrained(table.clone(), freeze=False)
+        self.user = nn.Embedding(1, len(user), _weight=user[None].clone())
+        self.items = nn.Embedding(len(table), table.shape[1], _weight=table.clone())
 
     def forward(self, items: torch.Tensor) -> torch.Tensor:
         user = self.user(torch.zeros(len(items), dtype=torch.long))
         return torch.sigmoid((user * self.items(items)).sum(-1))
 
 
-class ClientSamples(Dataset):
+class ClientSamples(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     """(item, label) pairs of one client."""
 
     def __init__(self, items: np.ndarray, labels: np.ndarray) -> None:
@@ -58,7 +58,7 @@ class ClientSamples(Dataset):
         return self.items[index], self.labels[index]
 
 
-class KeyedOrder(Sampler):
+class KeyedOrder(Sampler[int]):
     """The product's order of mini-batches, epoch by epoch."""
 
     def __init__(self, n: int, key: int) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fedrec.core.settings import PrivacySettings, TrainingSettings
     from fedrec.core.sums import SumField, Summand
     from fedrec.data.interactions import Interactions
-    from fedrec.experiment.summarise import Result
+    from fedrec.experiment.open import Result
     from fedrec.learn.samples import draw
     from fedrec.learn.train import train_block
     from fedrec.methods.registry import register

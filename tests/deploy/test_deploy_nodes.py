@@ -73,7 +73,7 @@ def test_nodes_with_their_own_files_give_the_in_process_metrics_and_recommendati
     found, wanted = records_of(runtime, plan, progress), in_process(settings)
     for one, other in zip(found, wanted, strict=True):
         assert one.test == pytest.approx(other.test, abs=1e-9)
-    with pytest.raises(BadInput, match="not over"):
+    with pytest.raises(BadInput, match="no run has come to its end"):
         recommend(tmp_path / "a", "u003")
     for node in options:
         Node(node, RUN).select(Selected(RUN, progress.best_round))

@@ -251,7 +251,7 @@ def _file(context: typer.Context, analysis: str) -> str:
 def _metrics(points: Sequence[Point]) -> list[str]:
     """The metrics to draw: among sampled candidates where the protocol has them, as the paper's figures."""
     known = {point.metric for point in points}
-    sampled = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
+    sampled: list[str] = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
     return sampled or [name for name in ("HR@10", "NDCG@10") if name in known]
 
 

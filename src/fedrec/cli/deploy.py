@@ -167,8 +167,10 @@ def try_it(
 ) -> None:
     """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
     from fedrec.deploy.trying import try_out
+    from fedrec.experiment.resolve import resolve
 
-    whose, found = try_out(out, method, data, nodes, rounds, show_round, typer.echo)
+    chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
+    whose, found = try_out(out, chosen, data, show_round, typer.echo)
     typer.echo(f"recommended on {whose}:")
     show_items(found)
     typer.echo(f"everything is below {out}; `fedrec deploy status {out / 'run'}` shows the run")

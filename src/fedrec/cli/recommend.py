@@ -1,22 +1,96 @@
-"""``fedrec recommend``: items for a user, out of a finished run."""
+"""``fedrec recommend``: items for a user, for many, or for somebody new, out of a finished run."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from fedrec.cli import options as o
+from fedrec.errors import BadInput
+
 
 def recommend(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    user: Annotated[str, typer.Option("--user", help="The user's id, as in the data.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run; its data is not needed.")],
+    user: Annotated[str | None, typer.Option("--user", help="The user's id, as in the data.")] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="All users of the run.")] = False,
+    users: Annotated[Path | None, typer.Option("--users", help="A file of user ids, one a line.")] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", help="A file of item ids, one a line, that somebody has who was not in training."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
+    exclude: Annotated[Path | None, typer.Option("--exclude", help="A file of item ids never to list.")] = None,
+    only: Annotated[Path | None, typer.Option("--only", help="A file of item ids: nothing else is listed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a table: FILE.parquet, FILE.csv or FILE.jsonl.")
+    ] = None,
+    quiet: o.Quiet = False,
 ) -> None:
     """Print the best items for a user, with titles where the data has them; never one the user has."""
     from fedrec.experiment.open import opened
+    from fedrec.experiment.recommend_table import check_out, write
 
-    found = opened(run).recommend(user, k)
+    if sum((user is not None, everyone, users is not None, history is not None)) != 1:
+        raise BadInput("for whom? give one of --user ID, --users FILE, --all, --history FILE")
+    if out is not None:
+        if history is not None:
+            raise BadInput("--history prints one list; leave --out out")
+        check_out(out)
+    elif everyone or users is not None:
+        raise BadInput("lists of many users go into a table; give --out FILE.parquet, FILE.csv or FILE.jsonl")
+    filters: Any = {"exclude": _ids(exclude) if exclude else (), "only": _ids(only) if only else None}
+    result = opened(run)
+    if history is not None:
+        _print(result.recommend_history(_ids(history), k, **filters))
+        return
+    if out is None:
+        _print(result.recommend(str(user), k, **filters))
+        return
+    wanted = None if everyone else [str(user)] if user is not None else _ids(users)
+    model = result.recommender
+    tops = model.stream(wanted, k, **filters)
+    total = len(model.user_ids) if wanted is None else len(wanted)
+    with _bar(total, quiet) as show:
+        done = write(model, tops, out, show)
+    typer.echo(f"{out}: the best {k} items of {done} users")
+
+
+def _ids(path: Path | None) -> list[str]:
+    """Ids in a file, one a line; blank lines do not count."""
+    assert path is not None
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise BadInput(f"cannot read {path}: {why}; give a text file with one id a line") from None
+    found = [line.strip() for line in lines if line.strip()]
+    if not found:
+        raise BadInput(f"{path} has no ids; write one a line")
+    return found
+
+
+def _print(found: list[Any]) -> None:
     width = max(len(r.item) for r in found) if found else 1
     for r in found:
         typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
+
+
+@contextmanager
+def _bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, a line now and then elsewhere."""
+    if quiet:
+        yield lambda done: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True)) as bar:
+            task = bar.add_task("users", total=total)
+            yield lambda done: bar.update(task, completed=done)
+    else:
+        yield lambda done: typer.echo(f"  {done} of {total} users", err=True)

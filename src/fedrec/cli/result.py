@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fedrec.experiment.summarise import Result
+    from fedrec.experiment.open import Result
 
 
 def print_result(result: Result) -> None:
     """Metrics of the selected round, costs, and where the run lies."""
     from rich.console import Console
     from rich.table import Table
+
+    from fedrec.evaluation.protocols import find as find_protocol
 
     found = result.json
     table = Table(
@@ -41,7 +43,7 @@ def print_result(result: Result) -> None:
     typer.echo(f"privacy: {found['privacy']}")
     if found.get("secure"):
         typer.echo(f"secure sums: {secure_line(found['secure'])}")
-    for flaw in result.prepared.task.protocol.flaws:
+    for flaw in find_protocol(found["protocol"]).flaws:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")

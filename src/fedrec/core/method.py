@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Download, Float32, Model, Private, Upload, held
+from fedrec.core.messages import Download, Float32, Model, Private, Upload, fields_of, held
 from fedrec.core.sums import Folding, SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 
@@ -20,6 +20,10 @@ S = TypeVar("S")
 P = TypeVar("P", bound=Private)
 U = TypeVar("U", bound=Upload)
 D = TypeVar("D", bound=Download)
+
+
+FOLD_FROM = 1 << 20
+"""The round from which new clients draw: no training comes that far."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,8 @@ class Method(ABC, Generic[S, P, U, D]):
     """Settings with which the method finds the planted answer (law 8)."""
     enough_rounds: ClassVar[int] = 20
     """Rounds within which it does."""
+    fold_rounds: ClassVar[int] = 10
+    """Rounds of local work by which somebody new finds its private state."""
     Settings: ClassVar[type[Any]]
     Private: ClassVar[type[Any]]
     Upload: ClassVar[type[Any]]
@@ -157,6 +163,19 @@ class Method(ABC, Generic[S, P, U, D]):
     def score(self, private: P, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         """Scores of all items ``[users, n_items]``, or of ``items`` ``[users, k]``; higher is better."""
 
+    def fold_in(self, download: D, world: World, block: Block, keys: Keys) -> P:
+        """Private state of clients that were not in training, out of their own histories; nothing is sent.
+
+        By default local work as in training, of which only the private parts are kept: every round starts from the
+        same download. Where there is nothing private, the history alone decides. A method that cannot serve
+        somebody new raises :class:`~fedrec.errors.BadInput` with the reason.
+        """
+        private: P = self.start_clients(world, block, keys)
+        if any(content is not None and not _is_empty(content) for _, _, content in fields_of(private)):
+            for number in range(1, self.fold_rounds + 1):
+                private = self.local_update(private, download, block, Keys(keys.seed, keys.round + number)).private
+        return private
+
     def settled_after(self) -> int | None:
         """Rounds with every client after which more would change nothing; None: it goes on learning."""
         return None
@@ -165,3 +184,8 @@ class Method(ABC, Generic[S, P, U, D]):
         """Working memory that one client needs in :meth:`local_update`, so that blocks can be sized."""
         dim = int(getattr(self.settings, "dim", 64))
         return 16 * world.n_items + 64 * dim * min(world.n_items, 512)
+
+
+def _is_empty(content: Any) -> bool:
+    """Whether a field of private state holds no numbers at all."""
+    return not content if isinstance(content, dict) else getattr(content, "size", 1) == 0

@@ -6,11 +6,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+
 from fedrec.core.block import World
 from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64, Ragged
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
 
 S = TypeVar("S")
 
@@ -39,6 +43,8 @@ class Reference(ABC, Generic[S]):
     """Whether one step is all there is; otherwise a round is an epoch."""
     rounds: ClassVar[int] = 1
     """Steps by default."""
+    reads_histories: ClassVar[bool] = True
+    """Whether scores follow from a user's history alone, so that somebody new can be served."""
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         self.settings: Any = self.Settings() if settings is None else settings
@@ -55,6 +61,13 @@ class Reference(ABC, Generic[S]):
     @abstractmethod
     def score(self, state: S, data: Central, users: Int64) -> Float32:
         """Scores ``[users, n_items]``; higher is better."""
+
+    def score_new(self, state: S, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        """Scores ``[users, n_items]`` of users that were not in training, whose histories ``new`` has; ``data`` is what
+        was trained on. By default for references that look at histories alone; others say how, or refuse."""
+        if not self.reads_histories:
+            raise BadInput(f"{self.name} has learnt a vector for each of its users and none for somebody new")
+        return self.score(state, new, np.arange(len(new.train)))
 
 
 class InEpochs(Reference[S]):

@@ -18,16 +18,17 @@ from fedrec.deploy.processes import free_ports
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import interruptible
 from fedrec.errors import BadInput
-from fedrec.experiment.resolve import resolve
 from fedrec.runs.recommendations import Recommendation
+from fedrec.runs.settings import RunSettings
 
 
 def try_out(
-    folder: Path, method: str, data: str, nodes: int, rounds: int, on_round: Any, say: Callable[[str], None]
+    folder: Path, chosen: RunSettings, data: str, on_round: Any, say: Callable[[str], None]
 ) -> tuple[str, list[Recommendation]]:
     """Cut data into nodes' files, federate them over real sockets, and recommend on the first node."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty; give a new folder with --out")
+    nodes = chosen.nodes
     files = cut(data, nodes, folder)
     names = list(files)
     make_server(folder / "certificates", ["127.0.0.1"])
@@ -35,7 +36,6 @@ def try_out(
         make_node(folder / "keys", name)
     port, *ports = free_ports(1 + nodes)
     home = folder / "server"
-    chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
     rules = build(Rules, {"nodes": nodes}, "deploy try")
     with interruptible(), Cluster(home, port, ServerFiles.below(folder / "certificates")) as cluster:
         cluster.start_link(home / "state.db")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from fedrec.core.loop import Plan
@@ -11,6 +12,7 @@ from fedrec.core.method import Method
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
+from fedrec.data.fingerprint import Fingerprint, fingerprint
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
@@ -32,6 +34,11 @@ class Prepared:
     method: Method[Any, Any, Any, Any] | Reference[Any]
     runtime: Any
     seconds: float
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """Of the data as it was spread over clients."""
+        return fingerprint(self.task.data)
 
     @property
     def plan(self) -> Plan:

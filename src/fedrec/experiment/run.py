@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedrec.core.loop import Progress, Record, run_rounds
+from fedrec.experiment.open import Result, opened, place_of, prepared_again
 from fedrec.experiment.prepare import Prepared, prepare
-from fedrec.experiment.summarise import Result, summarise
+from fedrec.experiment.summarise import summarise
 from fedrec.runs.folder import RunFolder
+from fedrec.runs.history_key import made_key
+from fedrec.runs.known import known_of, stored
 from fedrec.runs.settings import RunSettings
 
 OnRound = Callable[[Record, Progress], None]
@@ -24,6 +27,8 @@ def execute(
     """Run to the end; with ``out``, in a new folder that can be resumed."""
     prepared = prepare(settings)  # before the folder: bad input leaves nothing behind
     folder = RunFolder.create(out, settings) if out is not None else None
+    if folder is not None:
+        folder.write_fingerprint(prepared.fingerprint, place_of(settings.data))
     return carry_out(prepared, folder, Progress(), on_round, on_start)
 
 
@@ -34,11 +39,10 @@ def resume(
 ) -> Result:
     """Continue a run from its last checkpoint; a finished one is only read."""
     folder = RunFolder.open(path)
-    prepared = prepare(folder.settings())
-    runtime = prepared.runtime
     if folder.finished:
-        runtime.restore(folder.model(runtime.expected()))
-        return Result(folder.result(), prepared, folder)
+        return opened(path)
+    prepared = prepared_again(folder)
+    runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
     progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
     return carry_out(prepared, folder, progress, on_round, on_start)
@@ -71,5 +75,7 @@ def carry_out(
         runtime.restore(progress.best_state)
     result = summarise(prepared, progress)
     if folder is not None:
-        folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids)
-    return Result(result, prepared, folder, progress.best_per_user)
+        key = made_key() if settings.histories == "hashed" else None
+        known = stored(known_of(prepared.task, prepared.people), prepared.task.protocol.negatives, key)
+        folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids, known)
+    return Result(result, folder, progress.best_per_user, prepared)

@@ -1,35 +1,12 @@
-"""A finished run as one object: what ``--json`` writes, and a model that recommends."""
+"""What ``--json`` writes of a run, out of all that was prepared for it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from fedrec.core.loop import Progress
 from fedrec.experiment.prepare import Prepared
-from fedrec.experiment.recommend import recommend
-from fedrec.runs.folder import RunFolder
-from fedrec.runs.recommendations import Recommendation
 from fedrec.runs.result import describe, summary
-
-
-@dataclass
-class Result:
-    """A finished run: what ``--json`` writes, and a model that recommends."""
-
-    json: dict[str, Any]
-    prepared: Prepared
-    folder: RunFolder | None
-    per_user: dict[str, Any] | None = None
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Test metrics of the selected round."""
-        return dict(self.json["metrics"]["test"])
-
-    def recommend(self, user: str | int, k: int = 10) -> list[Recommendation]:
-        """The ``k`` best items for a user, none of which the user has."""
-        return recommend(self.prepared, user, k)
 
 
 def summarise(prepared: Prepared, progress: Progress) -> dict[str, Any]:

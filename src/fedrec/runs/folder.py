@@ -1,9 +1,11 @@
 """A run's folder: the only place that writes one.
 
 settings.yaml            all that defines the run
+data.json                a fingerprint of the data: counts, and a digest of each part
 rounds.jsonl             one line a round: loss, metrics, seconds, bytes
 checkpoint.safetensors   where it stands, while it runs
 model.safetensors        state of the selected round, for recommendations
+data.safetensors         ids, titles and what users have, so that the model recommends without its data
 users.parquet            test metrics of every user at the selected round (users.csv where pyarrow is missing)
 manifest.json            size and checksum of each file of a finished run
 result.json              the object that --json writes; its presence means the run is finished
@@ -29,17 +31,29 @@ from fedrec.core.kinds import Parts, fits
 from fedrec.core.loop import PerUser, Progress, Record
 from fedrec.core.settings import build
 from fedrec.core.state import BadState, Expected
+from fedrec.data.fingerprint import Fingerprint
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text
+from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
-from fedrec.runs.sealed import damaged, json_object, read_sealed_yaml, sealed_yaml, warn_unsealed
+from fedrec.runs.sealed import (
+    damaged,
+    json_object,
+    read_sealed_json,
+    read_sealed_yaml,
+    sealed_json,
+    sealed_yaml,
+    warn_unsealed,
+)
 from fedrec.runs.settings import RunSettings
 from fedrec.runs.state_file import load_state, save_state
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
-CHECKPOINT, MODEL, ROUNDS, RESULT, SETTINGS, USERS, USERS_PLAIN = (
+CHECKPOINT, DATA, KNOWN, MODEL, ROUNDS, RESULT, SETTINGS, USERS, USERS_PLAIN = (
     "checkpoint.safetensors",
+    "data.json",
+    "data.safetensors",
     "model.safetensors",
     "rounds.jsonl",
     "result.json",
@@ -59,6 +73,9 @@ _RESULT = {
     "seconds": dict[str, float], "settings": dict[str, Any],
 }  # fmt: skip
 """What a result must say, at least."""
+
+DATA_SCHEMA = "fedrec.data/1"
+_FINGERPRINT = Parts({"path": str | None, "name": str, "counts": dict[str, int], "parts": dict[str, str]})
 
 _ABOUT = Parts(
     {"round": int, "best_round": int, "best_value": float, "judged_since_best": int, "records": list[dict[str, Any]]}
@@ -99,6 +116,24 @@ class RunFolder:
         if os.access(path, os.W_OK):
             clear_leftovers(path)
         return folder
+
+    def write_fingerprint(self, found: Fingerprint, path: Path | None) -> None:
+        """Say what the run learns from and, where that is a file, where it lies."""
+        plain = {"schema": DATA_SCHEMA, "path": None if path is None else str(path), **found.as_dict()}
+        write_text(self.path / DATA, sealed_json(plain, indent=2))
+
+    def fingerprint(self) -> tuple[Fingerprint | None, Path | None]:
+        """What the run learnt from and where that lay; None for a folder made before there were fingerprints."""
+        path = self.path / DATA
+        if not path.is_file():
+            if self._manifest is not None and DATA in self._manifest.files:
+                raise damaged(path, "it is gone", RUN_AGAIN)
+            return None, None
+        plain = read_sealed_json(path, EDITED, must=True)
+        if plain.pop("schema", None) != DATA_SCHEMA or not fits(plain, _FINGERPRINT):
+            raise damaged(path, "it is not a fingerprint of this version", EDITED)
+        place = plain.pop("path")
+        return Fingerprint(**plain), None if place is None else Path(place)
 
     def settings(self) -> RunSettings:
         path = self.path / SETTINGS
@@ -193,10 +228,20 @@ class RunFolder:
         since = about.pop("judged_since_best")  # as files of every version name it
         return Progress(records=records, evaluated_since_best=since, **about, **content)
 
-    def finish(self, result: dict[str, Any], model: Any, per_user: PerUser | None, user_ids: Any) -> None:
-        """Write the selected model, the users' metrics, the manifest of all files and, last, the result."""
+    def finish(
+        self,
+        result: dict[str, Any],
+        model: Any,
+        per_user: PerUser | None,
+        user_ids: Any,
+        known: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    ) -> None:
+        """Write the selected model, what it knows of its data (:func:`fedrec.runs.known.stored`), the users' metrics,
+        the manifest of all files and, last, the result."""
         if model is not None:
             save_state(self.path / MODEL, model)
+        if model is not None and known is not None:
+            save_state(self.path / KNOWN, *known)
         if per_user:
             import pandas as pd
 
@@ -207,7 +252,8 @@ class RunFolder:
                 replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
         sync(self.path / ROUNDS)
         text = json.dumps(result, indent=2) + "\n"
-        final = [name for name in (SETTINGS, ROUNDS, MODEL, USERS, USERS_PLAIN) if (self.path / name).is_file()]
+        names = (SETTINGS, DATA, ROUNDS, MODEL, KNOWN, USERS, USERS_PLAIN)
+        final = [name for name in names if (self.path / name).is_file()]
         write_manifest(self.path, final, {RESULT: text})
         write_text(self.path / RESULT, text)
         self._read_manifest = None
@@ -221,6 +267,21 @@ class RunFolder:
         if self._manifest is not None:
             self._manifest.check(MODEL, advice=RUN_AGAIN)
         return load_state(path, expected, RUN_AGAIN, checked=self._manifest is not None)[0]
+
+    def known(self) -> Known | None:
+        """What the model knows of its data; None for a folder made before that was kept, or by a server without it."""
+        path = self.path / KNOWN
+        if not path.is_file():
+            if self._manifest is not None and KNOWN in self._manifest.files:
+                raise damaged(path, "it is gone", RUN_AGAIN)
+            return None
+        if self._manifest is not None:
+            self._manifest.check(KNOWN, advice=RUN_AGAIN)
+        value, about = load_state(path, STORED, RUN_AGAIN, checked=self._manifest is not None)
+        try:
+            return restored(value, about)
+        except BadState as problem:
+            raise damaged(path, str(problem), RUN_AGAIN) from None
 
     def per_user(self) -> Any:
         """Test metrics of every user at the selected round, as a table; None where they were not kept."""

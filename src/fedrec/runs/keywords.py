@@ -42,6 +42,7 @@ class SharedOptions(TypedDict, total=False):
     memory_mb: int
     checkpoint_seconds: float
     keep_selected: bool
+    histories: Literal["stored", "hashed"]
 
 
 class RunOptions(SharedOptions, total=False):

@@ -104,6 +104,11 @@ class RunSettings(Settings):
         True,
         description="keep the selected model, for `fedrec recommend` (private state of all clients: may be large)",
     )
+    histories: Literal["stored", "hashed"] = Field(
+        "stored",
+        description="what the model's folder keeps of what users have, so that it recommends without the data: their "
+        "items, or hashes that say nothing without the key in $FEDREC_HISTORY_KEY",
+    )
 
 
 def spelling(name: str) -> Spelling:

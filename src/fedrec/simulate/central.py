@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +12,14 @@ from fedrec import keyed
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys
 from fedrec.core.population import Population
-from fedrec.core.reference import Central, Reference
-from fedrec.core.state import Expected, expect
-from fedrec.data.ragged import Int64, segments
+from fedrec.core.reference import Reference
+from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import PARTS, Part, Task
+from fedrec.simulate.collected import Collected
 from fedrec.simulate.evaluation import Evaluation
 
 
-class CentralRun:
+class CentralRun(Collected):
     """A reference as a runtime. It sees all histories: that is the point, and the report says so."""
 
     def __init__(
@@ -34,9 +33,7 @@ class CentralRun:
         evaluate_users: int | None = None,
         parts: Sequence[Part] = PARTS,
     ) -> None:
-        self.reference, self.people, self.seed = reference, people, seed
-        self.data = Central(people.world, people.block.train, people.block.exclude)
-        self.state: Any = reference.start(self.data, Keys(seed, 0))
+        super().__init__(reference, people, seed)
         self.evaluating = Evaluation(
             task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
         )
@@ -57,18 +54,3 @@ class CentralRun:
             clients = np.arange(first, min(first + step, self.people.world.n_clients))
             self.evaluating.add(clients, self.scores(clients))
         return self.evaluating.result()
-
-    def scores(self, clients: Int64) -> Any:
-        """Scores ``[users, n_items]`` of the users of some clients."""
-        users = segments(self.people.block.user_start, clients)
-        return self.reference.score(self.state, self.data, users)
-
-    def snapshot(self) -> Any:
-        return {"model": copy.deepcopy(self.state)}
-
-    def expected(self) -> Expected:
-        """What a snapshot that comes from a file must be."""
-        return expect(model=self.state)
-
-    def restore(self, state: Any) -> None:
-        self.state = copy.deepcopy(state["model"])

@@ -12,7 +12,7 @@ from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
 from fedrec.core.population import Population
 from fedrec.data.ragged import Int64, segments
-from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.evaluating import Held, evaluate_parts
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import PARTS, Part, Task
 
@@ -56,7 +56,7 @@ class Evaluation:
         if not keep.all():
             users, scores = users[keep], scores[keep]
         if len(users):
-            held = {part: self.held[part].take(users) for part in self.parts}
+            held: dict[str, Held] = {part: self.held[part].take(users) for part in self.parts}
             found = evaluate_parts(scores, held, self.task.protocol.metrics)
             for part in self.parts:
                 for name, values in found[part].items():

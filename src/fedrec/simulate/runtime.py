@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,18 +14,16 @@ from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.loop import Cost, Evaluated
-from fedrec.core.messages import Float32, Rows, gather, opened, scatter
+from fedrec.core.messages import Rows, opened, scatter
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.population import Population
-from fedrec.core.state import Expected, expect
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
+from fedrec.simulate.clients import Clients
 from fedrec.simulate.evaluation import Evaluation
-
-MIB = 1 << 20
 
 
 @dataclass
@@ -49,7 +46,7 @@ class Work:
     loss: NDArray[np.float64]  # [clients]
 
 
-class Simulator:
+class Simulator(Clients):
     """Runs a federated method over a whole population.
 
     Blocks are sized so that the method's working memory stays near ``memory_mb``; the size changes
@@ -68,13 +65,8 @@ class Simulator:
         evaluate_users: int | None = None,
         parts: Sequence[Part] = PARTS,
     ) -> None:
-        self.method, self.people, self.seed = method, people, seed
+        super().__init__(method, people, seed, memory_mb=memory_mb, block_clients=block_clients)
         self.chain = outgoing(method.settings)
-        self.form = wire.Form.of(method.settings)
-        start = Keys(seed, 0)
-        self.server: Any = method.start_server(people.world, start)
-        self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.client_bytes(people.world)))
-        self.private: Any = method.start_clients(people.world, people.block, start)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
         """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
         self.evaluating = Evaluation(
@@ -124,28 +116,6 @@ class Simulator:
         self.evaluating.begin()
         self._evaluate_idle(np.arange(self.people.block.n_clients))
         return self.evaluating.result()
-
-    def at_home(self, clients: Int64) -> tuple[Any, Any, Block]:
-        """What some clients have: their private state, a fresh download, their data."""
-        block = self.people.block.take(clients)
-        private = gather(self.private, self.people.block, clients)
-        return private, wire.rounded(self.method.download(self.server, block.clients), self.form), block
-
-    def scores(self, clients: Int64) -> Float32:
-        """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
-        private, download, block = self.at_home(clients)
-        return self.method.score(private, self.method.model(download), block)
-
-    def snapshot(self) -> Any:
-        return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}
-
-    def expected(self) -> Expected:
-        """What a snapshot that comes from a file must be."""
-        return expect(server=self.server, private=self.private)
-
-    def restore(self, state: Any) -> None:
-        # deep copies: local work may write private arrays in place
-        self.server, self.private = copy.deepcopy(state["server"]), copy.deepcopy(state["private"])
 
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
         for work in self.work(answering, keys, evaluate, done):

@@ -44,16 +44,15 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_a_finished_run_recommends_and_is_reported_with_one_warning(
-    old: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_finished_run_recommends_with_its_data_and_says_so(old: Path, caplog: pytest.LogCaptureFixture) -> None:
     run = fedrec.open_run(old / "finished")
     assert len(run.recommend("u001", 5)) == 5
     assert run.folder is not None
     assert [record["round"] for record in run.folder.records()] == [1, 2, 3]
     assert len(run.folder.per_user()) == 120
-    assert len(warnings(caplog)) == 1
+    assert len(warnings(caplog)) == 2
     assert "made before checksums" in warnings(caplog)[0]
+    assert "the data is read again" in warnings(caplog)[1]
 
 
 def test_an_unfinished_run_goes_on_and_ends_with_checksums(old: Path, caplog: pytest.LogCaptureFixture) -> None:

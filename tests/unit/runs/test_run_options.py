@@ -26,7 +26,7 @@ OTHERS: dict[str, Any] = {
     "min_interactions": 4, "columns": "user=u,item=i", "min_rating": 3.0,
     "train_share": 0.5, "clients": 5, "evaluate_every": 2, "patience": 6,
     "settle": 0.1, "evaluate_users": 9, "test": False, "memory_mb": 64, "checkpoint_seconds": 1.0,
-    "keep_selected": False,
+    "keep_selected": False, "histories": "hashed",
 }  # fmt: skip
 """A value of every option that is not its default."""
 

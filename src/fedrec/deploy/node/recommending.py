@@ -11,7 +11,7 @@ from fedrec.core.messages import gather
 from fedrec.data.ragged import segments
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
-from fedrec.errors import BadInput, nearest
+from fedrec.errors import BadInput
 from fedrec.runs.recommendations import Recommendation, best_items
 
 
@@ -26,8 +26,7 @@ def recommend(folder: Path, user: str, k: int = 10, run: str | None = None) -> l
         raise BadInput(f"this node was away when round {number} was evaluated, so it has no model of it")
     names, share = node.names, node.share
     if user not in names.users:
-        hint = nearest(user, names.users)
-        raise BadInput(f"this node has no user {user!r}; {hint if hint.startswith('did') else 'ask its own node'}")
+        raise BadInput(f"this node has no user {user!r}; ask the user's own node")
     position = names.users.index(user)
     client = int(np.searchsorted(share.block.user_start, position, side="right")) - 1
     one = np.array([client])

@@ -15,7 +15,8 @@ from fedrec.core.method import Keys
 from fedrec.errors import BadInput
 from fedrec.experiment.open import opened
 from fedrec.experiment.prepare import Prepared
-from fedrec.experiment.recommend import place
+from fedrec.experiment.recommend import Recommender
+from fedrec.runs.known import known_of
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,16 @@ def item_maps(prepared: Prepared, users: Sequence[str] = (), count: int = 3) -> 
     if not users:
         some = keyed.sample(keyed.stream(seed, "shown users"), len(names), min(count, len(names)))
         users = [str(name) for name in names[some]]
-    chosen = {user: place(prepared, user) for user in users}
+    block_of_all = prepared.people.block
+    places = Recommender(known_of(prepared.task, prepared.people), prepared.runtime).positions(users)
     common = None
-    for user, where in chosen.items():
-        private, download, block = prepared.runtime.at_home(np.array([where.client]))
-        shared, own, weights = method.encoders(private, download, block, where.row, Keys(seed, 0))
+    for user, place in zip(users, places, strict=True):
+        client = block_of_all.client_of_user[place]
+        private, download, block = prepared.runtime.at_home(np.array([client]))
+        row = int(place - block_of_all.user_start[client])
+        shared, own, weights = method.encoders(private, download, block, row, Keys(seed, 0))
         interacted = np.zeros(block.n_items, bool)
-        interacted[block.train[where.row]] = True
+        interacted[block.train[row]] = True
         views = combinations(shared, own, weights)
         common = common if common is not None else item_map(shared, seed=seed)  # the same for every user
         yield ItemMaps(

@@ -42,6 +42,9 @@ class RandomScores(Reference[RandomState]):
         streams = keyed.streams(int(state.stream), users.astype(np.uint64))
         return keyed.uniform(streams, data.world.n_items).astype(np.float32)
 
+    def score_new(self, state: RandomState, data: Central, new: Central, users: keyed.U64, keys: Keys) -> Float32:
+        return keyed.uniform(keyed.streams(int(state.stream), users), data.world.n_items).astype(np.float32)
+
 
 @dataclass(frozen=True)
 class Counts:

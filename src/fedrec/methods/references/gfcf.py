@@ -16,6 +16,7 @@ from fedrec.core.method import Keys
 from fedrec.core.reference import Central, Reference, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 
 
@@ -76,7 +77,12 @@ class GfCf(Reference[GraphFilter]):
         return GraphFilter(vectors, degrees, linear), 0.0
 
     def score(self, state: GraphFilter, data: Central, users: Int64) -> Float32:
-        asked = matrix(data.train.take(users), data.world.n_items)
+        return self._filtered(state, data, matrix(data.train.take(users), data.world.n_items))
+
+    def score_new(self, state: GraphFilter, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        return self._filtered(state, data, matrix(new.train, data.world.n_items))
+
+    def _filtered(self, state: GraphFilter, data: Central, asked: Any) -> Float32:
         if state.linear is not None:
             scores = np.asarray(asked @ state.linear, np.float32)
         else:

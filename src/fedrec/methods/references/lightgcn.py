@@ -12,13 +12,15 @@ from typing import Literal
 from pydantic import Field
 
 from fedrec.backbones.lightgcn import smoothed
+from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.messages import Float32
 from fedrec.core.method import Keys
 from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods.references.mf import Factors, fresh_factors, moved, one_client
+from fedrec.methods.references.mf import Factors, folded_users, fresh_factors, moved, one_client
 
 
 class LightGcnSettings(Settings):
@@ -71,3 +73,8 @@ class LightGcn(InEpochs[Embeddings]):
 
     def score(self, state: Embeddings, data: Central, users: Int64) -> Float32:
         return state.smooth_users[users] @ state.smooth_items.T
+
+    def score_new(self, state: Embeddings, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        table = state.smooth_items  # somebody new has no place in the graph: its vector is learnt behind the layers
+        own = folded_users(new, table, self.settings, users, keys, MatrixFactorisation(), {}, self.device)
+        return own @ table.T

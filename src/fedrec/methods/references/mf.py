@@ -18,9 +18,11 @@ from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
+from fedrec.core.newcomers import new_block
 from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.keyed import U64
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
 from fedrec.learn.trained import Trained
@@ -66,6 +68,36 @@ class CentralMf(InEpochs[Factors]):
 
     def score(self, state: Factors, data: Central, users: Int64) -> Float32:
         return state.users[users] @ state.items.T
+
+    def score_new(self, state: Factors, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        own = folded_users(new, state.items, self.settings, users, keys, MatrixFactorisation(), {}, self.device)
+        return own @ state.items.T
+
+
+FOLD_EPOCHS = 100
+"""Passes over somebody new's own history."""
+
+
+def folded_users(
+    new: Central,
+    items: Float32,
+    settings: Any,
+    users: U64,
+    keys: Keys,
+    backbone: Backbone,
+    networks: dict[str, Array],
+    device: str,
+) -> Float32:
+    """Vectors ``[users, d]`` of new users, each trained on its own history; items and layers stay as they are."""
+    block = new_block(new.train, new.world.n_items, users)
+    frozen = settings.model_copy(update={"lr": 1e-30, "weight_decay": 0.0, "epochs": FOLD_EPOCHS})
+    samples = draw(block, settings.negatives, keys.clients(block, "new"), settings.engine, settings.objective, device)
+    start = (0.1 * keyed.normal(keys.users(block, "new users"), items.shape[1])).astype(np.float32)
+    trained = train_block(
+        block, samples, start, items, frozen, keys.clients(block, "new batches"), backbone, networks, device,
+        lr_items=0.0, lr_users=settings.lr,
+    )  # fmt: skip
+    return trained.users
 
 
 def fresh_factors(data: Central, keys: Keys, dim: int) -> tuple[Float32, Float32]:

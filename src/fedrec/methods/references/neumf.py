@@ -18,7 +18,8 @@ from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
 from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.data.ragged import Int64
-from fedrec.methods.references.mf import CentralMfSettings, Factors, fresh_factors, moved, one_round
+from fedrec.keyed import U64
+from fedrec.methods.references.mf import CentralMfSettings, Factors, folded_users, fresh_factors, moved, one_round
 
 
 @dataclass(frozen=True)
@@ -65,3 +66,7 @@ class CentralNeuMf(InEpochs[NeuralFactors]):
 
     def score(self, state: NeuralFactors, data: Central, users: Int64) -> Float32:
         return NeuMf().scores(state.users[users], state.items, state.networks)
+
+    def score_new(self, state: NeuralFactors, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        own = folded_users(new, state.items, self.settings, users, keys, NeuMf(), state.networks, self.device)
+        return NeuMf().scores(own, state.items, state.networks)

@@ -1,0 +1,95 @@
+"""Serving somebody who was not in training: what a new client receives, and what it makes of its own history."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.core import wire
+from fedrec.core.block import Block, World
+from fedrec.core.messages import Axis, Float32, Rows, fields_of
+from fedrec.core.method import FOLD_FROM, Keys, Method
+from fedrec.data.ragged import Ragged
+from fedrec.errors import BadInput
+
+AT_ONCE = 256
+"""Clients whose personal downloads are added up at once."""
+
+
+def new_block(histories: Ragged, n_items: int, keys: keyed.U64 | None = None) -> Block:
+    """New clients with one user each, in the order of their histories; without keys a history is its own."""
+    if keys is None:
+        keys = keyed.keys_of(sorted(histories[user].tolist()) for user in range(len(histories)))
+    ascending = np.lexsort((histories.values, histories.owners))
+    return Block(
+        n_items=n_items,
+        clients=np.arange(len(histories)),
+        client_keys=keys,
+        user_start=np.arange(len(histories) + 1),
+        user_keys=keys,
+        train=histories,
+        exclude=Ragged(histories.start, histories.values[ascending]),
+    )
+
+
+def new_download(method: Method[Any, Any, Any, Any], server: Any, world: World) -> Any:
+    """What one new client receives: shared fields as they are, personal ones as all clients receive them on average."""
+    first = method.download(server, np.zeros(1, np.int64))
+    personal = [name for name, axis, _ in fields_of(first) if axis is not Axis.SHARED]
+    if not personal:
+        return first
+    totals: dict[str, Any] = {}
+    for start in range(0, world.n_clients, AT_ONCE):
+        some = method.download(server, np.arange(start, min(start + AT_ONCE, world.n_clients)))
+        for name in personal:
+            totals[name] = _added(totals.get(name), getattr(some, name), method.name)
+    return dataclasses.replace(first, **{name: _mean(totals[name], world.n_clients) for name in personal})
+
+
+def folded(
+    method: Method[Any, Any, Any, Any], download: Any, world: World, block: Block, seed: int, form: wire.Form
+) -> Float32:
+    """Scores ``[users, n_items]`` of new clients that receive ``download`` (of :func:`new_download`)."""
+    received = wire.rounded(_repeated(download, block.n_clients), form)
+    private = method.fold_in(received, world, block, Keys(seed, FOLD_FROM))
+    return method.score(private, method.model(received), block)
+
+
+def _added(total: Any, content: Any, method: str) -> Any:
+    if content is None:
+        return None
+    if isinstance(content, Rows):  # changes against a table: somebody new has none
+        return Rows(np.zeros(2, np.int64), content.ids[:0], content.values[:0], content.n_items)
+    if isinstance(content, dict):
+        return {key: _added((total or {}).get(key), part, method) for key, part in content.items()}
+    if not isinstance(content, np.ndarray):
+        raise BadInput(f"{method} sends every client something of its own that somebody new does not have")
+    if content.dtype.kind != "f":  # numbers of clients, marks: zero says that nothing is known of this one
+        return np.zeros((1, *content.shape[1:]), content.dtype)
+    part = content.sum(axis=0, keepdims=True, dtype=np.float64)
+    return part if total is None else total + part
+
+
+def _mean(total: Any, count: int) -> Any:
+    if isinstance(total, dict):
+        return {key: _mean(part, count) for key, part in total.items()}
+    if total is None or isinstance(total, Rows) or total.dtype.kind != "f":
+        return total
+    return (total / count).astype(np.float32)
+
+
+def _repeated(download: Any, count: int) -> Any:
+    """The download of one client for ``count`` clients: views of the same numbers."""
+
+    def many(content: Any) -> Any:
+        if isinstance(content, dict):
+            return {key: many(part) for key, part in content.items()}
+        if isinstance(content, Rows):
+            return Rows(np.zeros(count + 1, np.int64), content.ids, content.values, content.n_items)
+        return None if content is None else np.broadcast_to(content, (count, *content.shape[1:]))
+
+    personal = {name: many(content) for name, axis, content in fields_of(download) if axis is not Axis.SHARED}
+    return dataclasses.replace(download, **personal)

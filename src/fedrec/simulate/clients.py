@@ -1,0 +1,66 @@
+"""All clients of a federation and its server as one state that can score, for those in training and for new ones."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from fedrec.core import wire
+from fedrec.core.block import Block
+from fedrec.core.messages import Float32, gather
+from fedrec.core.method import Keys, Method
+from fedrec.core.newcomers import folded, new_download
+from fedrec.core.population import Population
+from fedrec.core.state import Expected, expect
+from fedrec.data.ragged import Int64
+
+MIB = 1 << 20
+
+
+class Clients:
+    """The server's state and what every client keeps."""
+
+    def __init__(
+        self,
+        method: Method[Any, Any, Any, Any],
+        people: Population,
+        seed: int,
+        *,
+        memory_mb: int = 1024,
+        block_clients: int | None = None,
+    ) -> None:
+        self.method, self.people, self.seed = method, people, seed
+        self.form = wire.Form.of(method.settings)
+        start = Keys(seed, 0)
+        self.server: Any = method.start_server(people.world, start)
+        self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.client_bytes(people.world)))
+        self.private: Any = method.start_clients(people.world, people.block, start)
+        self._for_new: tuple[Any, Any] | None = None
+
+    def at_home(self, clients: Int64) -> tuple[Any, Any, Block]:
+        """What some clients have: their private state, a fresh download, their data."""
+        block = self.people.block.take(clients)
+        private = gather(self.private, self.people.block, clients)
+        return private, wire.rounded(self.method.download(self.server, block.clients), self.form), block
+
+    def scores(self, clients: Int64) -> Float32:
+        """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
+        private, download, block = self.at_home(clients)
+        return self.method.score(private, self.method.model(download), block)
+
+    def scores_of_new(self, block: Block) -> Float32:
+        """Scores ``[users, n_items]`` of clients that were not in training, by what they have."""
+        if self._for_new is None or self._for_new[0] is not self.server:
+            self._for_new = self.server, new_download(self.method, self.server, self.people.world)
+        return folded(self.method, self._for_new[1], self.people.world, block, self.seed, self.form)
+
+    def snapshot(self) -> Any:
+        return {"server": copy.deepcopy(self.server), "private": copy.deepcopy(self.private)}
+
+    def expected(self) -> Expected:
+        """What a snapshot that comes from a file must be."""
+        return expect(server=self.server, private=self.private)
+
+    def restore(self, state: Any) -> None:
+        # deep copies: local work may write private arrays in place
+        self.server, self.private = copy.deepcopy(state["server"]), copy.deepcopy(state["private"])
