@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 import threading
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -111,14 +110,9 @@ def lapsed(path: Path) -> bool:
 
 def _now(folder: Path) -> float:
     """The clock that the folder's files are stamped with: a file server's may not be ours."""
-    probe = folder / f".clock-{_me()}"
+    probe = folder / ".clock"
     probe.touch()
     return probe.stat().st_mtime
-
-
-@cache
-def _me() -> str:
-    return uuid.uuid4().hex[:12]
 
 
 @cache

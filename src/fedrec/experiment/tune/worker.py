@@ -122,6 +122,8 @@ class Worker:
             trials = {trial.number: trial for trial in study.trials(self._known)}
             if self._given_up(study, list(trials.values())) or not self._fits(study, list(trials.values())):
                 continue
+            if not self._enter_gpu(study):
+                continue
             for number in range(study.limit):
                 if number in trials and trials[number].state != "open":
                     continue
@@ -131,10 +133,8 @@ class Worker:
                 if self._ended(study, number):  # while we looked
                     claim.release()
                     continue
-                if not self._enter_gpu(study):
-                    claim.release()
-                    break
                 yield study, number, claim
+            self._leave_gpu()
 
     def _enter_gpu(self, study: Study) -> bool:
         """A place on the GPU, where the search runs there."""
