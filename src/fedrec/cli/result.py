@@ -18,6 +18,7 @@ def print_result(result: Result) -> None:
     from rich.table import Table
 
     from fedrec.evaluation.protocols import find as find_protocol
+    from fedrec.privacy.card import card_lines
 
     found = result.json
     table = Table(
@@ -41,6 +42,8 @@ def print_result(result: Result) -> None:
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
     typer.echo(f"privacy: {found['privacy']}")
+    for line in card_lines(found["privacy_card"]) if "privacy_card" in found else ():
+        typer.echo(line)
     if found.get("secure"):
         typer.echo(f"secure sums: {secure_line(found['secure'])}")
     for flaw in find_protocol(found["protocol"]).flaws:
@@ -51,12 +54,12 @@ def print_result(result: Result) -> None:
 
 def secure_line(found: dict[str, Any]) -> str:
     """What secure sums cost, in one line."""
-    up = sum(found["bytes"]["upload"].values())
+    up, plain = sum(found["bytes"]["upload"].values()), found["plain_upload"]
+    times = f", {up / plain:.2f} times plain" if plain else ""
     return (
         f"{found['cohorts']:g} cohorts a round, at least {found['smallest_cohort']} contributions in each sum, "
-        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client, {up / max(1.0, found['plain_upload']):.2f} "
-        f"times plain; {found['seconds']['clients']:.2f} s of all clients and {found['seconds']['server']:.2f} s of "
-        "the server a round"
+        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client{times}; "
+        f"{found['seconds']['clients']:.2f} s of all clients, {found['seconds']['server']:.2f} s of the server a round"
     )
 
 
