@@ -33,7 +33,7 @@ class FedElsaSettings(PrivacySettings):
     """Settings of FedELSA."""
 
     dim: int = Field(64, ge=1, le=256, description="columns d of A; an upload is an [items, d] table")
-    server_lr: float = Field(0.1, gt=0, description="the server's rate, for Adam along the mean gradient")
+    server_lr: float = Field(0.03, gt=0, description="the server's rate, for Adam along the mean gradient")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class FedElsa(Method[ElsaServer, NothingPrivate, Gradient, Directions]):
     Settings = FedElsaSettings
     Private, Upload, Download = NothingPrivate, Gradient, Directions
     small: ClassVar[dict[str, Any]] = {"dim": 4}
-    enough: ClassVar[dict[str, Any]] = {"dim": 16}
+    enough: ClassVar[dict[str, Any]] = {"dim": 16, "server_lr": 0.1}
     enough_rounds = 40
     card = Card(
         title="FedELSA: a thin linear autoencoder from sums of gradients",
