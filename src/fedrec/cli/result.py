@@ -19,6 +19,7 @@ def print_result(result: Result) -> None:
 
     from fedrec.evaluation.protocols import find as find_protocol
     from fedrec.privacy.card import card_lines
+    from fedrec.report.text.wording import secure_text
 
     found = result.json
     table = Table(
@@ -45,22 +46,11 @@ def print_result(result: Result) -> None:
     for line in card_lines(found["privacy_card"]) if "privacy_card" in found else ():
         typer.echo(line)
     if found.get("secure"):
-        typer.echo(f"secure sums: {secure_line(found['secure'])}")
+        typer.echo(f"secure sums: {secure_text(found['secure'])}")
     for flaw in find_protocol(found["protocol"]).flaws:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")
-
-
-def secure_line(found: dict[str, Any]) -> str:
-    """What secure sums cost, in one line."""
-    up, plain = sum(found["bytes"]["upload"].values()), found["plain_upload"]
-    times = f", {up / plain:.2f} times plain" if plain else ""
-    return (
-        f"{found['cohorts']:g} cohorts a round, at least {found['smallest_cohort']} contributions in each sum, "
-        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client{times}; "
-        f"{found['seconds']['clients']:.2f} s of all clients, {found['seconds']['server']:.2f} s of the server a round"
-    )
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

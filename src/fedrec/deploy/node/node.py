@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
-from fedrec.core.sums import SumField
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
@@ -27,7 +26,7 @@ from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
-from fedrec.deploy.node.summing import PARTS, Collected, Summing, sum_number
+from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number
 from fedrec.evaluation.evaluating import evaluate_parts
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
@@ -36,8 +35,7 @@ from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates
 from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.contribution import EVALUATED, metric_fields, refuse_foreign
-from fedrec.secure.layout import Layout
+from fedrec.secure.contribution import EVALUATED
 from fedrec.secure.randomness import Stream
 
 log = logging.getLogger("fedrec.deploy")
@@ -150,7 +148,7 @@ class Node:
 
     @cached_property
     def summing(self) -> Summing:
-        made = Summing(self.options, self.store, self._refuse_foreign)
+        made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
         made.guard = SumReleases(
             self.releases(self.settings),
             self.share,
@@ -159,22 +157,6 @@ class Node:
             Stream.system,
         )
         return made
-
-    def _refuse_foreign(self, layout: Layout) -> None:
-        """A plan of sums that are not this method's, or with too little room for what this node's clients may have."""
-        block, settings = self.share.block, self.method.settings
-        users = int(np.diff(block.user_start).max(initial=1))
-        fields = {**self.sum_fields, **metric_fields(find_protocol(self.settings.protocol).metrics.names, users)}
-        refuse_foreign(layout, fields, settings, users, 1 if self.settings.secure_by == "clients" else block.n_clients)
-
-    @cached_property
-    def sum_fields(self) -> Mapping[str, SumField]:
-        """The method's sums; their shapes are those of its first state."""
-        world, users = self.share.world, int(np.diff(self.share.block.user_start).max(initial=1))
-        fields: Mapping[str, SumField] = self.method.sum_fields(
-            self.method.start_server(world, Keys(self.settings.seed, 0)), users
-        )
-        return fields
 
     def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""

@@ -15,15 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.sums import Summands
 from fedrec.data.ragged import Int64
 from fedrec.deploy.members import hosts_of, read_members, read_sums_key
 from fedrec.deploy.messages.letters import Step, Stepped
-from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.share import NodeOptions, Share
 from fedrec.deploy.node.store import NodeStore
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
-from fedrec.secure.contribution import LOSS, Guard, loss_of, vector_of
+from fedrec.runs.settings import RunSettings
+from fedrec.secure.contribution import LOSS, Guard, loss_of, metric_fields, refuse_foreign, vector_of
 from fedrec.secure.failures import Refusal, SecureFailure
 from fedrec.secure.identity import client_of, host_of
 from fedrec.secure.layout import Layout
@@ -41,6 +44,18 @@ Parts = dict[str, dict[str, np.ndarray]]
 def sum_number(evaluate: int, train: int) -> int:
     """The number of the sum of an exchange: each is summed once, and they only grow."""
     return 2 * train if train else 2 * evaluate + 1
+
+
+def foreign_to(method: Any, settings: RunSettings, share: Share) -> Callable[[Layout], None]:
+    """What refuses sums that are not this method's, or with too little room for what a node's members may have.
+
+    The shapes are those of the method's first state, which does not depend on anybody's data.
+    """
+    users = int(np.diff(share.block.user_start).max(initial=1))
+    fields = dict(method.sum_fields(method.start_server(share.world, Keys(settings.seed, 0)), users))
+    fields |= metric_fields(find_protocol(settings.protocol).metrics.names, users)
+    clients = 1 if settings.secure_by == "clients" else share.block.n_clients
+    return lambda layout: refuse_foreign(layout, fields, method.settings, users, clients)
 
 
 class Collected:

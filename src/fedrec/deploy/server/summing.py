@@ -26,22 +26,22 @@ from fedrec.core.sums import Sums
 from fedrec.data.ragged import Int64
 from fedrec.deploy.members import hosts_of
 from fedrec.deploy.messages.envelope import one_line
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Step
+from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.node.summing import sum_number
+from fedrec.deploy.server.cohort_sum import sum_cohort
 from fedrec.deploy.server.federation import Exchanged, Federation, Taken, TooFewNodes
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
 from fedrec.runs.plan import participation_of
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.aggregator import Aggregator, SecureSum
+from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import Total, assign, sum_of_sums
 from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
 from fedrec.secure.costs import Costs
-from fedrec.secure.failures import SecureFailure, TooFew, Unmasked
+from fedrec.secure.failures import SecureFailure, TooFew
 from fedrec.secure.identity import client_of, host_of
 from fedrec.secure.layout import Layout
-from fedrec.secure.messages import Kind
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
@@ -49,9 +49,6 @@ from fedrec.secure.ring import Bits
 from fedrec.secure.rules import neighbourhood
 
 log = logging.getLogger("fedrec.deploy")
-
-UNMASKED = Unmasked.__name__
-AGAIN = "; members have unmasked it before and refuse to sum it a second time"
 
 
 @dataclass(frozen=True)
@@ -120,6 +117,8 @@ class SecureFederation(Federation):
         began, summing = time.perf_counter(), 0.0
         whole = bool(evaluate) or local
         asks = self._asks(answering, evaluate, train, local, whole)
+        strangers = {name: "not in the list of members" for name in asks if name not in self.directory}
+        asks = {name: ask for name, ask in asks.items() if name not in strangers}
         layout, costs = self._layout(train, whole), Costs()
         taken: dict[str, Taken] = {}
         faults: dict[str, str] = {}
@@ -151,7 +150,7 @@ class SecureFederation(Federation):
                 raise TooFewNodes(f"no secure sum, and nothing of it was used: {said}")
             self._await(list(asks))
             taken = {name: one for name, one in taken.items() if name in self.exchange.online()}
-        missing = [f"{name}: {reason}" for name, reason in sorted(faults.items())]
+        missing = [f"{name}: {reason}" for name, reason in sorted({**faults, **strangers}.items())]
         state = self.server
         clients = np.zeros(0, np.int64)
         loss, metrics = 0.0, None
@@ -273,8 +272,6 @@ class SecureFederation(Federation):
         count = round(float(numbers[0]))
         return MetricSums(dict(zip(sorted(self.metrics), numbers[1:].tolist(), strict=True)), count)
 
-    # the protocol
-
     def _sums(
         self, number: int, attempt: int, members: list[str], layout: Layout, costs: Costs, faults: dict[str, str]
     ) -> list[SecureSum]:
@@ -286,47 +283,11 @@ class SecureFederation(Federation):
             rules = neighbourhood(len(group), self.settings.secure_dropout, self.settings.secure_colluding).rules
             plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt)
             try:
-                sums.append(self._sum(plan, costs, faults))
+                sums.append(sum_cohort(plan, self.directory, self.exchange, self.rules.step, costs, faults))
             except TooFew as few:
                 # members of a cohort that is summed already would refuse a second attempt
                 raise TooFew(str(few), few.repeat and not sums) from None
         return sums
-
-    def _sum(self, plan: Plan, costs: Costs, faults: dict[str, str]) -> SecureSum:
-        server, invitation = Aggregator(plan, self.directory), plan.to_bytes()
-        outgoing: dict[str, bytes] = {}
-        hosts = {host_of(name) for name in plan.members}
-        for kind in Kind:
-            letters = {host: Step(self.run, int(kind), {"plan": invitation}) for host in hosts}
-            if kind is not Kind.ADVERTISE:
-                letters = {
-                    host: Step(self.run, int(kind), {n: c for n, c in outgoing.items() if host_of(n) == host})
-                    for host in {host_of(name) for name in outgoing}
-                }
-            costs.steps[1, 0 if kind is Kind.ADVERTISE else kind + 1] += sum(
-                len(content) for step in letters.values() for content in step.contents.values()
-            )
-            for host, reply in self.exchange.step(letters, self.rules.step).items():
-                if isinstance(reply, Fault):
-                    faults[host] = f"step {kind.name.lower()}: {reply.reason}"
-                    continue
-                for name, message in reply.contents.items():
-                    try:
-                        if host_of(name) != host or server.receive(message) != name:
-                            raise Misfit("a message of somebody else")
-                        costs.steps[0, kind + 1] += len(message)
-                    except Exception as problem:  # whatever a broken message does, it is its sender's loss alone
-                        faults[host] = f"step {kind.name.lower()}, not taken: {one_line(problem)}"
-            if kind is not Kind.UNMASK:
-                try:
-                    outgoing = server.close()
-                except TooFew as few:
-                    again = any(UNMASKED in reason for reason in faults.values())
-                    raise TooFew(f"{few}{AGAIN if again else ''}", few.repeat and not again) from None
-        before = time.perf_counter()
-        found = server.total()
-        costs.add(len(found.survivors), None, {"server": time.perf_counter() - before})
-        return found
 
 
 def number_of(evaluate: int, train: int) -> str:

@@ -36,6 +36,7 @@ from fedrec.report.text.wording import (
     name_text,
     notes,
     seconds_text,
+    secure_text,
     title,
     upload_text,
 )
@@ -195,7 +196,12 @@ def _card(method: str, own: Sequence[Series]) -> str:
     except Exception:  # a package that was there when the run was made
         return ""
     settings = {_settings(one.runs[0].result["settings"].get("settings", {})) for one in own if one.runs}
-    return card_html(method, card, next(iter(settings)) if len(settings) == 1 else "")
+    secure = next((secure_text(one.runs[0].result["secure"]) for one in own if _was_secure(one)), "")
+    return card_html(method, card, next(iter(settings)) if len(settings) == 1 else "", secure)
+
+
+def _was_secure(one: Series) -> bool:
+    return bool(one.runs and one.runs[0].result.get("secure"))
 
 
 def _settings(own: Mapping[str, Any]) -> str:
