@@ -155,7 +155,8 @@ def descent(table: Float32, block: Block) -> tuple[Float32, Float32, Float32, ND
     outward *= (scores > 0) * np.float32(2.0) / length
     outward[block.train.counts == 0] = 0.0
     outward = outward.astype(np.float32)
-    return outward, codes, outward @ table, 2.0 - 2.0 * agreement
+    losses: NDArray[np.float64] = np.asarray(2.0 - 2.0 * agreement, np.float64)
+    return outward, codes, outward @ table, losses
 
 
 def unit_rows(table: Float32) -> Float32:
