@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fedrec.learn.train import train_block
     from fedrec.methods.registry import register
     from fedrec.report.model.comparison import Comparison
+    from fedrec.report.model.search import Search
     from fedrec.runs.keywords import RunOptions, SharedOptions
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ __all__ = [
     "run",
     "shared",
     "train_block",
+    "tune",
 ]  # fmt: skip
 
 _HOMES = {
@@ -114,6 +116,33 @@ def compare(
         [methods] if isinstance(methods, str) else methods, seeds, given, own, None if out is None else Path(out)
     )
     return carry_out([planned], parallel=jobs)[0]
+
+
+def tune(
+    methods: Sequence[str] | str,
+    data: str | Path | Sequence[str] = "demo",
+    *,
+    out: str | Path,
+    trials: int = 15,
+    steps: int = 1000,
+    rounds: int | None = None,
+    hours: float | None = None,
+    jobs: int = 1,
+    settings: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[Search]:
+    """Search for settings on validation data, as ``fedrec tune``; ``out/recipe.yaml`` holds what was found.
+
+    >>> fedrec.tune("fedavg", data="ml-100k", trials=15, out="runs/tune")[0].best      # doctest: +SKIP
+    """
+    from fedrec.experiment.tune import finish, launch
+    from fedrec.experiment.tune.study import Budget
+
+    names = (methods,) if isinstance(methods, str) else tuple(methods)
+    sets = tuple(map(str, data)) if isinstance(data, (list, tuple)) else (str(data),)
+    budget = Budget(trials, steps, rounds, hours=hours)
+    state = launch.carry_out(launch.Order(names, sets, options, settings or {}, budget, Path(out)), jobs=jobs)
+    return finish.write_reports(state, Path(out))[0]
 
 
 def open_run(path: str | Path) -> Result:

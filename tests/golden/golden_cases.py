@@ -34,6 +34,7 @@ OWN: dict[str, dict[str, Any]] = {
     "fediar": {"warmup": 1, "lr_items": 5.0, "clusters": 4, "private_rate": 1.0},
     "fedease": {"lam": 20.0},
     "fedspectral": {"k": 4},
+    "fedelsa": {"dim": 4},
     "fedcia": {"k": 6},
 }
 """Further settings of every case of a method."""
@@ -232,6 +233,7 @@ CASES: dict[str, Case] = {
     "fedease": case("fedease"),
     "fedease noise dense": case("fedease", noise=0.001, upload_form="dense"),
     "fedease organisations": case("fedease", {"clients": 7}),
+    "fedelsa": case("fedelsa"),
     "fedspectral": case("fedspectral"),
     "fedspectral ease": case("fedspectral", filter="ease"),
     "fedspectral own": case("fedspectral", {"clients": 7}, own=0.3),

@@ -51,6 +51,7 @@ BUILT_IN: dict[str, str] = {
     "fediar": "fedrec.methods.two_views.fediar:FedIar",
     "fedease": "fedrec.methods.fedease:FedEase",
     "fedspectral": "fedrec.methods.fedspectral:FedSpectral",
+    "fedelsa": "fedrec.methods.fedelsa:FedElsa",
     "fedcia": "fedrec.methods.fedcia.method:FedCia",
     "fedlightgcn": "fedrec.methods.fedlightgcn:FedLightGcn",
 }

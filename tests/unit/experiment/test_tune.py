@@ -12,16 +12,25 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from pydantic import Field
 
-from fedrec.core.settings import build
+from fedrec.core.messages import Float32
+from fedrec.core.method import Card, Keys
+from fedrec.core.reference import Central, Reference
+from fedrec.core.settings import Settings, build
+from fedrec.data.ragged import Int64
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute
 from fedrec.experiment.tune import claims, finish, launch, suggest
 from fedrec.experiment.tune.study import Budget, Study, plan
 from fedrec.experiment.tune.worker import Worker
+from fedrec.maths.interaction_matrix import matrix
+from fedrec.methods import registry
 from fedrec.methods.registry import centralised, federated, find
+from fedrec.recipes import search_spaces
 from fedrec.recipes.search_spaces import Range, Space, _entries, space
 from fedrec.report.model.search import ENDED, Trial, read_trials
 from fedrec.runs.folder import RunFolder
@@ -59,24 +68,53 @@ def test_no_space_is_for_a_method_that_is_not_there() -> None:
     assert {name for entry in _entries() for name in entry["methods"]} <= {*federated(), *centralised()}
 
 
-def test_the_planted_setting_is_found_without_a_look_at_test_data(tmp_path: Path) -> None:
-    tuned = study(tmp_path, "fedavg", trials=8, steps=60)
+class BlurredSettings(Settings):
+    """How far from the planted answer it is."""
+
+    x: float = Field(10.0, gt=0, description="the answer is at 0.3")
+
+
+class Blurred(Reference[None]):
+    """Knows which items go together, through a noise that only the planted setting takes away."""
+
+    name, Settings = "blurred", BlurredSettings
+    card = Card(title="a test", paper="none", private="nothing", upload="nothing", sum_suffices=True)
+
+    def start(self, data: Central, keys: Keys) -> None:
+        return None
+
+    def step(self, state: None, data: Central, keys: Keys) -> tuple[None, float]:
+        return None, 0.0
+
+    def score(self, state: None, data: Central, users: Int64) -> Float32:
+        histories = matrix(data.train, data.world.n_items).toarray()
+        together = histories[users] @ (histories.T @ histories)
+        noise = np.random.default_rng(0).normal(size=together.shape)
+        return np.asarray(together / together.max() + abs(np.log(self.settings.x / 0.3)) * noise, np.float32)
+
+
+def test_the_planted_setting_is_found_without_a_look_at_test_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = {"x": {"low": 0.001, "high": 100.0, "log": True, "why": "around the answer"}}
+    monkeypatch.setattr(search_spaces, "_entries", lambda: [{"methods": ["blurred"], "settings": searched}])
+    monkeypatch.setitem(registry._registered, "blurred", Blurred)
+    tuned = study(tmp_path, "blurred", trials=20)
     Worker([tuned]).run()
-    state = launch.State([tuned], 1).look()
-    searches, written = finish.write_reports(state, tmp_path)
+    searches, written = finish.write_reports(launch.State([tuned], 1).look(), tmp_path)
     best = searches[0].best
     assert best is not None
-    assert best.value > 0.5 > 0.2 > searches[0].trials[0].value  # the recipe learns too slowly
-    assert best.own["lr"] > 0.02
+    assert searches[0].trials[0].own["x"] == 10.0
+    assert 0.2 < best.own["x"] < 0.45
+    assert best.value > 2 * searches[0].trials[0].value
+    assert sum(0.1 < trial.own["x"] < 1.0 for trial in searches[0].trials) > 6  # it went where the answer is
     for name, text in files(tmp_path).items():
         assert '"test": {"' not in text, name
         assert '"test": {}' in text or '"metrics"' not in text, name
     assert not list(tmp_path.rglob("users.*"))
-    recipes = read_recipes(written[0])
-    chosen = resolve("fedavg", {"data": SMALL}, recipes)
+    chosen = resolve("blurred", {"data": SMALL}, read_recipes(written[0]))
     assert chosen.test
     assert chosen.settings == best.own
-    assert (chosen.rounds, chosen.evaluate_every) == (best.rounds, best.settings["evaluate_every"])
     again = execute(chosen).json
     assert again["metrics"]["valid"][tuned.metric] == best.value  # shared data changes nothing
     assert again["metrics"]["test"]
@@ -138,8 +176,7 @@ def test_one_of_many_gets_a_lapsed_claim_and_the_old_holder_notices(tmp_path: Pa
 
 
 def test_a_killed_worker_is_replaced_and_its_trial_goes_on(tmp_path: Path) -> None:
-    settings = {"epochs": 1, "lr": 0.05, "init_scale": 0.1}
-    order = launch.Order(("fedavg",), (SMALL,), {}, settings, Budget(trials=1, steps=3000, rounds=3000), tmp_path)
+    order = launch.Order(("fedspectral",), (SMALL,), {}, {}, Budget(trials=1, steps=9999, rounds=9999), tmp_path)
     tuned = order.plan()[0]
     launch.open_all([tuned])
     child = subprocess.Popen(
@@ -194,7 +231,8 @@ def test_trials_are_pruned_and_failures_are_kept_out(tmp_path: Path) -> None:
     assert not (broken.trial(0) / ENDED).exists()
 
 
-def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path) -> None:
+def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(BadInput, match="chooses on the test part"):
         plan(["fedavg"], [SMALL], {"protocol": "paper-fedca"}, {}, Budget(), tmp_path)
     with pytest.raises(BadInput, match="did you mean"):
@@ -202,9 +240,22 @@ def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path) -> None:
     study(tmp_path)
     with pytest.raises(BadInput, match=r"other settings.*steps is 40 there, 50 now"):
         study(tmp_path, steps=50)
+    with pytest.raises(BadInput, match="needs the package submitit"):
+        launch.carry_out(launch.Order(("ease",), (SMALL,), {}, {}, Budget(), tmp_path / "s"), launcher="submitit")
     (tmp_path / "r.yaml").write_text(json.dumps({"defaults": [{"method": "fedavg"}]}))
     with pytest.raises(BadInput, match="holds no recipes"):
         read_recipes(tmp_path / "r.yaml")
+
+
+def test_a_machine_has_so_many_places_for_its_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(claims, "gettempdir", lambda: str(tmp_path))
+    first, second = claims.place(2, "gpu"), claims.place(2, "gpu")
+    assert first is not None
+    assert second is not None
+    assert claims.place(2, "gpu") is None
+    first.close()
+    assert claims.place(2, "gpu") is not None
+    second.close()
 
 
 def test_damaged_trials_are_left_out(tmp_path: Path) -> None:

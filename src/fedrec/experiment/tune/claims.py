@@ -7,14 +7,16 @@ ever removed, so two workers cannot both take over: the highest number holds, an
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import gettempdir
+from typing import TextIO
 
 LEASE, BEAT = 90.0, 15.0
 """Seconds after which a silent claim lapses, and between two touches."""
@@ -52,6 +54,21 @@ class Claim:
                 os.utime(self.path)
         with suppress(OSError):  # a touch that was under way when we let go
             os.utime(self.path, (0, 0))
+
+
+def place(places: int, name: str) -> TextIO | None:
+    """A place among those of this machine for something, such as its GPU, until the file is closed; None: all taken.
+
+    A process that dies lets go of its place.
+    """
+    for number in range(places):
+        file = open(Path(gettempdir()) / f"{name}-{os.getuid()}-{number}.lock", "w", encoding="ascii")  # noqa: SIM115
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            file.close()
+    return None
 
 
 def take(folder: Path, trial: int) -> Claim | None:
@@ -93,14 +110,9 @@ def lapsed(path: Path) -> bool:
 
 def _now(folder: Path) -> float:
     """The clock that the folder's files are stamped with: a file server's may not be ours."""
-    probe = folder / f".clock-{_me()}"
+    probe = folder / ".clock"
     probe.touch()
     return probe.stat().st_mtime
-
-
-@cache
-def _me() -> str:
-    return uuid.uuid4().hex[:12]
 
 
 @cache

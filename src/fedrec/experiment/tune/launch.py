@@ -21,6 +21,8 @@ from fedrec.experiment.tune.worker import Worker
 from fedrec.report.model.search import Trial
 
 POLL_SECONDS = 1.0
+GRACE = 45.0
+"""Seconds that workers have, when time is up, to end the round that they are in."""
 AGAIN = 2
 """How often on average a worker process that died is replaced."""
 
@@ -145,6 +147,9 @@ def _side_by_side(order: Order, jobs: int, deadline: float, tell: Callable[[], N
         while running:
             time.sleep(POLL_SECONDS)
             tell()
+            if time.monotonic() > deadline + GRACE:
+                for child in running:
+                    child.kill()  # in a step that takes too long: its trial stays open
             for child in list(running):
                 if child.poll() is None:
                     continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -200,10 +200,22 @@ def plan(
         for name in names:
             free = without(space(name), own[name])
             run = {**given, "data": one, "settings": own[name]}
+            if free.device == "cuda" and "device" not in given and gpu_there():
+                run["device"] = "cuda"
             study = Study(place / name, name, run, free, budget)
             _ = study.base  # a setting that does not exist is found before any work
             studies.append(study)
     return studies
+
+
+@cache
+def gpu_there() -> bool:
+    """Whether torch finds a GPU on this machine."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
 
 
 def without(whole: Space, chosen: Mapping[str, Any]) -> Space:

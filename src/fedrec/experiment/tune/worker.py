@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fedrec.core.loop import Progress, Record
 from fedrec.core.population import Population
@@ -33,6 +33,8 @@ log = logging.getLogger("fedrec.tune")
 WAIT_SECONDS = 2.0
 CHECKPOINT_MB = 64
 """State beyond this is not written when time is up: such a trial starts over."""
+GPU_PLACES = 4
+"""Trials that share one GPU."""
 BROKEN = 3
 """A search whose first trials all failed, this many of them, is given up."""
 
@@ -75,6 +77,7 @@ class Worker:
     stop: Callable[[], bool] = lambda: False
     on_round: Callable[[Study, int, Record], None] | None = None
     on_trial: Callable[[Study, int], None] | None = None
+    _gpu: TextIO | None = None
     _not_here: set[Path] = field(default_factory=set)
     """Searches that this machine cannot work on."""
     _known: dict[Path, Trial] = field(default_factory=dict)
@@ -98,6 +101,7 @@ class Worker:
                 return
             finally:
                 claim.release()
+                self._leave_gpu()
             if self.on_trial is not None:
                 self.on_trial(study, number)
 
@@ -118,6 +122,8 @@ class Worker:
             trials = {trial.number: trial for trial in study.trials(self._known)}
             if self._given_up(study, list(trials.values())) or not self._fits(study, list(trials.values())):
                 continue
+            if not self._enter_gpu(study):
+                continue
             for number in range(study.limit):
                 if number in trials and trials[number].state != "open":
                     continue
@@ -128,6 +134,22 @@ class Worker:
                     claim.release()
                     continue
                 yield study, number, claim
+            self._leave_gpu()
+
+    def _enter_gpu(self, study: Study) -> bool:
+        """A place on the GPU, where the search runs there."""
+        if study.base.device == "cuda":
+            self._gpu = claims.place(GPU_PLACES, "fedrec-gpu")
+            return self._gpu is not None
+        return True
+
+    def _leave_gpu(self) -> None:
+        if self._gpu is not None:
+            import torch
+
+            torch.cuda.empty_cache()  # others need what the last trial held
+            self._gpu.close()
+            self._gpu = None
 
     def _begun(self, study: Study) -> int:
         ended = sum(self._ended(study, number) for number in range(study.limit))

@@ -1,0 +1,75 @@
+"""`fedrec tune`, and the recipe that it leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import Cli
+from fedrec.cli.tune import parse_budget
+from fedrec.errors import BadInput
+
+
+def test_a_tuned_recipe_goes_into_runs(fedrec: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "tune"
+    done = fedrec("tune", "ease", "popularity", "--data", "demo", "--trials", "3", "--out", str(out))
+    assert done.status == 0, done.err
+    assert "ease" in done.out
+    assert (out / "demo" / "ease" / "search.png").is_file()
+    assert not (out / "demo" / "popularity" / "trials" / "0001").exists()  # there is nothing to search
+    again = fedrec("tune", "ease", "popularity", "--data", "demo", "--trials", "3", "--so-far", "--out", str(out))
+    assert again.status == 0, again.err
+    recipe, result = str(out / "recipe.yaml"), tmp_path / "r.json"
+    run = fedrec("run", "ease", "--recipe", recipe, "--out", str(tmp_path / "run"), "--json", str(result), "--quiet")
+    assert run.status == 0, run.err
+    found = json.loads(result.read_text())
+    values = [
+        json.loads(p.read_text())["metrics"]["valid"]["NDCG@10"] for p in out.glob("demo/ease/trials/*/result.json")
+    ]
+    assert found["metrics"]["valid"]["NDCG@10"] == max(values)
+    assert found["metrics"]["test"]
+
+
+def test_a_run_without_test_values_says_so(fedrec: Cli, tmp_path: Path) -> None:
+    result = tmp_path / "r.json"
+    done = fedrec("run", "popularity", "--no-test", "--out", str(tmp_path / "run"), "--json", str(result), "--quiet")
+    assert done.status == 0, done.err
+    assert json.loads(result.read_text())["metrics"]["test"] == {}
+    assert not list((tmp_path / "run").glob("users.*"))
+
+
+def test_a_method_shows_what_is_searched(fedrec: Cli) -> None:
+    shown = fedrec("methods", "fedrap").out
+    assert "searched by `fedrec tune`" in shown
+    assert "private_rate: 0.001 .. 1 (log)  " in shown
+    assert "with epochs=3" in shown
+
+
+def test_budgets_in_one_word() -> None:
+    assert parse_budget("15trials") == {"trials": 15}
+    assert parse_budget("0.5h") == {"hours": 0.5}
+    assert parse_budget("3e4 steps") == {"total_steps": 30000.0}
+    for odd in ("15", "trials", "1.5trials", "-3h", "1.2.3h"):
+        with pytest.raises(BadInput, match="is not a budget"):
+            parse_budget(odd)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["tune"], "which methods?"),
+        (["tune", "ease", "--trials", "0"], "--trials 0 is out of range"),
+        (["tune", "ease", "--launcher", "ssh"], "give process or submitit"),
+        (["tune", "ease", "--data", "nowhere"], "unknown data"),
+        (["tune", "ease", "--set", "lamb=3"], "did you mean"),
+        (["run", "ease", "--recipe", "nowhere.yaml"], "--recipe nowhere.yaml cannot be read"),
+        (["run", "fedavg", "--protocol", "paper-fedca", "--no-test"], "chooses the round on the test part"),
+    ],
+)
+def test_bad_input_is_one_line(fedrec: Cli, words: list[str], line: str, tmp_path: Path) -> None:
+    done = fedrec(*words)
+    assert done.status == 2
+    assert line in done.err
+    assert not any(tmp_path.rglob("*.yaml"))
