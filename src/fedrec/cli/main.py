@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from fedrec import __version__
-from fedrec.cli import analyse, check, compare, data, deploy, doctor, methods, recommend, reproduce, run, serve, tune
+from fedrec.cli import (
+    analyse,
+    check,
+    compare,
+    data,
+    deploy,
+    doctor,
+    export,
+    methods,
+    recommend,
+    reproduce,
+    run,
+    serve,
+    tune,
+)
 from fedrec.errors import BadInput
 
 app = typer.Typer(
@@ -26,6 +40,7 @@ app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
 app.command("tune", cls=tune.OPTIONS)(tune.tune)
 app.command("recommend")(recommend.recommend)
 app.command("serve")(serve.serve)
+app.command("export")(export.export)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)
 app.add_typer(analyse.app, name="analyse")

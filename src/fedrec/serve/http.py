@@ -46,8 +46,8 @@ def address(listening: socket.socket) -> str:
 def server(app: ASGIApp) -> uvicorn.Server:
     """One that logs nothing of its own but failures."""
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none", timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=1 << 16,
+        app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+        timeout_graceful_shutdown=5, h11_max_incomplete_event_size=1 << 16,
     )  # fmt: skip
     return uvicorn.Server(config)
 
