@@ -15,6 +15,8 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 import urllib.parse
 from functools import partial
 from pathlib import Path
@@ -38,19 +40,17 @@ uvicorn.Server(uvicorn.Config(app)).run(sockets=[made])
 """
 
 
-def started(*command: str) -> tuple[subprocess.Popen[str], int]:
-    """A service and its port."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    found = re.match(r"http://127.0.0.1:(\d+)", process.stdout.readline())
-    assert found is not None, "the service did not start"
-    return process, int(found[1])
+def started(log: Path, *command: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A service and its port; what it says goes into a file, so that it never waits for a reader."""
+    with open(log, "wb") as out:
+        unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=unbuffered)
+    while process.poll() is None:
+        found = re.search(r"^http://127.0.0.1:(\d+) ", log.read_text(), re.MULTILINE)
+        if found is not None:
+            return process, int(found[1])
+        time.sleep(0.1)
+    raise SystemExit(f"the service did not start:\n{log.read_text()}")
 
 
 def cycled(paths: list[str], number: int) -> str:
@@ -74,10 +74,11 @@ def main() -> None:
     many_files()
     known = opened(given.run).recommender
     users = [urllib.parse.quote(str(user), safe="") for user in known.user_ids.tolist()]
+    logs = Path(tempfile.mkdtemp())
     services = {
-        "bare FastAPI": (started(sys.executable, "-c", BARE), "/bare/{}?k=10"),
+        "bare FastAPI": (started(logs / "bare", sys.executable, "-c", BARE), "/bare/{}?k=10"),
         "fedrec serve": (
-            started(sys.executable, "-m", "fedrec.cli.main", "serve", str(given.run), "--port", "0"),
+            started(logs / "ours", sys.executable, "-m", "fedrec.cli.main", "serve", str(given.run), "--port", "0"),
             "/recommend/{}?k=10",
         ),
     }

@@ -58,10 +58,10 @@ class Running:
 
 
 @contextmanager
-def running(app: ASGIApp) -> Iterator[Running]:
+def running(app: ASGIApp, ending: threading.Event | None = None) -> Iterator[Running]:
     """An application on a free port of this machine, until the block ends."""
     listening = http.bound("127.0.0.1", 0)
-    server = http.server(app)
+    server = http.Server(app, ending)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     end = time.monotonic() + 60
@@ -72,5 +72,5 @@ def running(app: ASGIApp) -> Iterator[Running]:
     try:
         yield Running(listening.getsockname()[1])
     finally:
-        server.should_exit = True
+        server.end()
         thread.join(30)

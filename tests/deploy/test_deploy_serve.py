@@ -21,7 +21,7 @@ from serving import running
 
 
 def test_a_node_serves_its_users_while_the_next_run_trains(tmp_path: Path) -> None:
-    settings = resolve("fedavg", {"data": "demo", "rounds": 1, "settings": {"epochs": 1, "dim": 4}})
+    settings = resolve("fedspectral", {"data": "demo", "rounds": 1, "settings": {"k": 4}})
     made, plan, progress, exchange = federation(tmp_path, settings, 2)
     options = exchange.options["node0"]
     with pytest.raises(BadInput, match="no run has come to its end"):

@@ -23,7 +23,8 @@ from fedrec.cli import (
     run,
     serve,
     tune,
-)
+    watch,
+)  # fmt: skip
 from fedrec.errors import BadInput
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
 app.command("tune", cls=tune.OPTIONS)(tune.tune)
 app.command("recommend")(recommend.recommend)
 app.command("serve")(serve.serve)
+app.command("watch")(watch.watch)
 app.command("export")(export.export)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)

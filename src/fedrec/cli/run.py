@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +25,7 @@ def run(
     json_file: o.JsonFile = None,
     resume: o.Resume = None,
     quiet: o.Quiet = False,
+    live: Annotated[bool, typer.Option("--live", help="Show the run as it goes, on a page of this machine.")] = False,
 ) -> None:
     """Train a method and evaluate it; the result is printed, and kept in a run folder."""
     from fedrec.cli.progress import Watch
@@ -39,23 +42,39 @@ def run(
         if recipe is not None:
             raise BadInput("--resume continues a run as it was; leave --recipe out")
         watch = Watch(f"resuming {resume}", quiet)
-        try:
-            result = running.resume(resume, watch.round, watch.start)
-        finally:
-            watch.stop()
+        with followed(resume, live):
+            try:
+                result = running.resume(resume, watch.round, watch.start)
+            finally:
+                watch.stop()
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
         settings = resolve(method, o.given(context), read_recipes(recipe))
         label = f"{method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(method, quiet)
-        try:
-            result = running.execute(settings, out or free_folder(Path("runs"), label), watch.round, watch.start)
-        finally:
-            watch.stop()
+        folder = out or free_folder(Path("runs"), label)
+        with followed(folder, live):
+            try:
+                result = running.execute(settings, folder, watch.round, watch.start)
+            finally:
+                watch.stop()
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
+
+
+@contextmanager
+def followed(folder: Path, live: bool) -> Iterator[None]:
+    """A page of this machine beside the run, where it is asked for."""
+    if not live:
+        yield
+        return
+    from fedrec.serve.live import watched
+
+    with watched(folder) as address:
+        typer.echo(f"{address} follows the run", err=True)
+        yield
 
 
 def check_json(path: Path | None) -> None:

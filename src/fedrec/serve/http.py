@@ -6,8 +6,10 @@ import contextlib
 import logging
 import socket
 import sys
+import threading
 from ipaddress import ip_address
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -43,20 +45,33 @@ def address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def server(app: ASGIApp) -> uvicorn.Server:
-    """One that logs nothing of its own but failures."""
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
-        timeout_graceful_shutdown=5, h11_max_incomplete_event_size=1 << 16,
-    )  # fmt: skip
-    return uvicorn.Server(config)
+class Server(uvicorn.Server):
+    """One that says when it is to end, so that streams which would go on for ever do not hold it up."""
+
+    def __init__(self, app: ASGIApp, ending: threading.Event | None = None) -> None:
+        self.ending = ending or threading.Event()
+        super().__init__(
+            uvicorn.Config(
+                app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+                timeout_graceful_shutdown=5, h11_max_incomplete_event_size=1 << 16,
+            )
+        )  # fmt: skip
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ending.set()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """From another thread: answer what was asked by now, and stop."""
+        self.ending.set()
+        self.should_exit = True
 
 
-def serve(app: ASGIApp, listening: socket.socket) -> None:
+def serve(app: ASGIApp, listening: socket.socket, ending: threading.Event | None = None) -> None:
     """Until Ctrl-C or a termination signal: what was asked by then is answered."""
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     with contextlib.suppress(KeyboardInterrupt):
-        server(app).run(sockets=[listening])
+        Server(app, ending).run(sockets=[listening])
 
 
 def log_to_stderr(requests: bool) -> None:

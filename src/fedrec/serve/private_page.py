@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from fedrec.methods.fedspectral import FedSpectral, unit_columns
 from fedrec.report.page.parts import data_block
 from fedrec.report.page.render import asset, checksum
 from fedrec.runs.atomic import write_text
+from fedrec.serve.assets_of import own_asset
 from fedrec.simulate.clients import Clients
 
 STRONGEST = 64
@@ -143,10 +143,10 @@ def html(title: str, about: str, content: dict[str, Any]) -> str:
 </head>
 <body>
 <a class="skip" href="#search">Skip to the search</a>
-<header class="top">
+<header class="top private">
+<button class="theme" type="button" hidden>Dark</button>
 <h1>{escape(title)}</h1>
 <p class="lead">Computed in this page. Nothing you choose leaves it: its policy forbids every request.</p>
-<button class="theme" type="button" hidden>Dark</button>
 </header>
 <main class="private">
 <section aria-labelledby="choose"><h2 id="choose">What do you like?</h2>
@@ -168,7 +168,3 @@ def html(title: str, about: str, content: dict[str, Any]) -> str:
 </body>
 </html>
 """
-
-
-def own_asset(name: str) -> str:
-    return (files("fedrec") / "serve" / "assets" / name).read_text(encoding="utf-8")

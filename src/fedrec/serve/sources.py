@@ -9,9 +9,9 @@ import numpy as np
 
 from fedrec.core.population import Population
 from fedrec.deploy.node.recommending import NodeModel, latest_finished
-from fedrec.experiment.open import opened
+from fedrec.experiment.open import Result
 from fedrec.experiment.recommend import Recommender
-from fedrec.runs.folder import RESULT
+from fedrec.runs.folder import RESULT, SETTINGS, RunFolder
 from fedrec.runs.known import Known
 from fedrec.runs.manifest import MANIFEST
 from fedrec.serve.model import Model
@@ -34,12 +34,15 @@ class RunSource:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if not (path / SETTINGS).is_file():
+            RunFolder.open(path)  # says what is wrong
 
     def mark(self) -> Mark:
-        return tuple(_file_mark(self.path / name) for name in (RESULT, MANIFEST))
+        return tuple(file_mark(self.path / name) for name in (RESULT, MANIFEST))
 
     def open(self) -> Model:
-        result = opened(self.path)
+        folder = RunFolder(self.path)  # not cleared of leftovers: they may be files that are being written
+        result = Result(folder.result(), folder)
         about = {"method": result.json["method"], "round": result.json["selected_round"]}
         return _warm(Model(result.recommender, about))
 
@@ -52,7 +55,7 @@ class NodeSource:
 
     def mark(self) -> Mark:
         run = latest_finished(self.folder)
-        return run, _file_mark(self.folder / run / "selected.json")
+        return run, file_mark(self.folder / run / "selected.json")
 
     def open(self) -> Model:
         model = NodeModel(self.folder)
@@ -70,7 +73,8 @@ def _warm(model: Model) -> Model:
     return model
 
 
-def _file_mark(path: Path) -> tuple[int, int, int] | None:
+def file_mark(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is another one."""
     try:
         found = path.stat()
     except OSError:

@@ -242,6 +242,7 @@ def test_a_newer_model_takes_over_under_load(folder: Path, tmp_path: Path) -> No
     package.run("fedspectral", data="demo", rounds=1, out=newer, settings={"k": 2})
     before, after = ([r.item for r in opened(path).recommender.recommend("u001")] for path in (serving, newer))
     assert before != after
+    (serving / ".result.json.tmp").write_text("being written")
     source = Batches(RunSource(serving), Counts(), look=0.02)
     with running(service(source)) as found:
 
@@ -264,6 +265,7 @@ def test_a_newer_model_takes_over_under_load(folder: Path, tmp_path: Path) -> No
     lists = [items(json.loads(body)) for body in bodies]
     assert all(one in (before, after) for one in lists)
     assert lists[0] == before
+    assert (serving / ".result.json.tmp").exists(), "a file that somebody writes was removed"
 
 
 def test_a_newer_model_that_is_damaged_is_left_alone(folder: Path, tmp_path: Path) -> None:
