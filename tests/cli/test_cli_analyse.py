@@ -119,3 +119,74 @@ def test_two_views_are_compared_run_by_run(fedrec: Cli, tmp_path: Path) -> None:
         assert (tmp_path / "found" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "has no client 'zz'" in fedrec("analyse", "views", "fed3cr", "--client", "zz").err
     assert "feddae" in fedrec("analyse", "items", "fedrap").err
+
+
+def test_what_each_view_reaches_alone_is_measured_over_rounds(fedrec: Cli, tmp_path: Path) -> None:
+    asked = ("--rounds", "2", "--set", "dim=4", "--set", "epochs=1", "--out", "found", "--quiet")
+    done = fedrec("analyse", "views", "fedrap", "fed3cr", *asked)
+    assert done.status == 0, done.err
+    assert "fedrap, private" in done.out
+    assert (tmp_path / "found" / "views-demo-strict.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "found" / "views-demo-strict.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    parts = {row["part"] for row in rows}
+    assert parts == {f"{method}, {part}" for method in ("fedrap", "fed3cr") for part in ("full", "shared", "private")}
+    assert {row["metric"] for row in rows} >= {"HR@10/99", "spread"}
+    assert {row["round"] for row in rows} == {"1", "2"}
+    refused = fedrec("analyse", "views", "fedavg")
+    assert refused.status == 2
+    assert "no two views" in refused.err
+    assert refused.err.count("\n") == 1
+
+
+SWEPT = ("analyse", "sweep", "fedca", "--rounds", "2", "--set", "epochs=1", "--out", "found")
+
+
+def test_a_sweep_shows_a_setting_and_is_read_the_second_time(fedrec: Cli, tmp_path: Path) -> None:
+    done = fedrec(*SWEPT, "--vary", "alpha=0,0.5", "--seeds", "0,1", "--quiet")
+    assert done.status == 0, done.err
+    with open(tmp_path / "found" / "sweep-demo-strict-fedca-alpha.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["alpha"], row["part"]) for row in rows} == {
+        (a, part) for a in ("0", "0.5") for part in ("valid", "test")
+    }
+    assert len(list((tmp_path / "found" / "sweep-demo-strict-fedca-alpha").iterdir())) == 4
+    assert (tmp_path / "found" / "sweep-demo-strict-fedca-alpha.png").read_bytes().startswith(b"\x89PNG")
+    again = fedrec(*SWEPT, "--vary", "alpha=0,0.5", "--seeds", "0,1")
+    assert again.status == 0
+    assert "done in" not in again.err
+
+
+def test_a_sweep_varies_options_of_the_run_too(fedrec: Cli, tmp_path: Path) -> None:
+    assert fedrec(*SWEPT, "--vary", "participation=0.5,1", "--quiet").status == 0
+    folders = (tmp_path / "found" / "sweep-demo-strict-fedca-participation").iterdir()
+    assert {folder.name for folder in folders} == {"fedca-participation0.5-seed0", "fedca-participation1-seed0"}
+
+
+@pytest.mark.parametrize(
+    ("vary", "says"),
+    [("alpha", "no setting with values"), ("alpha=1", "two values"), ("alpha=0,x", "numbers"), ("alfa=0,1", "alpha")],
+)
+def test_a_sweep_of_nothing_is_bad_input(fedrec: Cli, tmp_path: Path, vary: str, says: str) -> None:
+    done = fedrec(*SWEPT, "--vary", vary)
+    assert done.status == 2
+    assert says in done.err
+    assert not (tmp_path / "found").exists()
+
+
+def test_what_a_guarantee_costs_is_a_table_and_two_figures(fedrec: Cli, tmp_path: Path) -> None:
+    world = ("--data", "planted", "--secure-work", "sums", "--epsilons", "8", "--copies", "1,2", "--at", "8")
+    done = fedrec("analyse", "privacy", *world, "--out", "found", "--quiet")
+    assert done.status == 0, done.err
+    with open(tmp_path / "found" / "privacy-planted-strict-fedease-epsilon.csv", newline="") as file:
+        rows = {row["run"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {
+        "popularity", "fedease", "fedease-secure", "fedease-epsilon8-copies1", "fedease-epsilon8-copies2",
+    }  # fmt: skip
+    assert rows["fedease"]["epsilon"] == "-"
+    assert 7.9 < float(rows["fedease-epsilon8-copies1"]["epsilon"]) <= 8
+    assert int(rows["fedease-epsilon8-copies2"]["users"]) == 2 * int(rows["fedease"]["users"])
+    assert rows["fedease"]["HR@10/99"] == rows["fedease-secure"]["HR@10/99"]
+    for what in ("epsilon", "users"):
+        picture = tmp_path / "found" / f"privacy-planted-strict-fedease-{what}.png"
+        assert picture.read_bytes().startswith(b"\x89PNG")

@@ -97,13 +97,13 @@ def test_second_call_reads_and_an_unfinished_run_is_resumed(
     out, _ = first
     (out / "fedavg-seed1" / "result.json").unlink()  # as if the run had been killed
     carried = []
-    original = running._carry_out
+    original = running.carry_out
 
     def counted(prepared: Any, *rest: Any) -> Any:
         carried.append((prepared.settings.method, prepared.settings.seed))
         return original(prepared, *rest)
 
-    monkeypatch.setattr(running, "_carry_out", counted)
+    monkeypatch.setattr(running, "carry_out", counted)
     before = (out / "compare.csv").read_text(encoding="utf-8")
     result = call("fedavg", "ease", "mf", "--seeds", "0,1", *FAST, "--set", "ease.lam=50", "--out", out)
     assert result.exit_code == 0, result.output

@@ -20,8 +20,13 @@ NODE = (str(Path(__file__).parent / "watched_node.py"),)
 """A node with a witness."""
 
 
-def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: bool = False) -> Cluster:
-    """A SuperLink and nodes that each host a share of a run's data; with ``keys``, over TLS and registered."""
+def start_cluster(
+    folder: Path, nodes: int, keys: Path | None = None, database: bool = False, members: Path | None = None
+) -> Cluster:
+    """A SuperLink and nodes that each host a share of a run's data; with ``keys``, over TLS and registered.
+
+    With ``members`` they take part in secure sums alone, with the keys that lie beside the others.
+    """
     link_port, *ports = free_ports(1 + nodes)
     cluster = Cluster(folder / "flwr", link_port, None if keys is None else ServerFiles.below(keys), NODE)
     try:
@@ -37,6 +42,8 @@ def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: 
                 "parts": nodes,
                 "repeatable": True,
             }
+            if members is not None:
+                config |= {"members": str(members), "sums-key": str(members.with_name(f"node{part}.sums"))}
             cluster.start_node(f"node{part}", port, config, key)
     except BaseException:
         cluster.stop()
@@ -44,12 +51,14 @@ def start_cluster(folder: Path, nodes: int, keys: Path | None = None, database: 
     return cluster
 
 
-def new_run(folder: Path, settings: RunSettings, nodes: int, **rules: Any) -> RunFolder:
+def new_run(
+    folder: Path, settings: RunSettings, nodes: int, members: dict[str, Any] | None = None, **rules: Any
+) -> RunFolder:
     """A run's folder as ``fedrec run --runtime flower`` makes it."""
     made = RunFolder.create(folder, settings)
     world = prepare(settings).people.world
-    job = Job(build(Rules, {"nodes": nodes, **rules}, "test"), world.n_items, world.name, own_data=False)
-    job.write(folder)
+    chosen = build(Rules, {"nodes": nodes, **rules}, "test")
+    Job(chosen, world.n_items, world.name, own_data=False, members=members or {}).write(folder)
     return made
 
 

@@ -202,7 +202,8 @@ def test_a_federation_is_tried_stopped_and_killed(tmp_path: Path) -> None:
         assert ": stopped," in status(first)[0]
         wait(lambda: len(second.records()) >= 1, 120, "the run that waited", cluster)
         cluster.crew.kill("superlink")
-        (second.path / pulse.PULSE).exists() and os.utime(second.path / pulse.PULSE, (1, 1))
+        (second.path / pulse.PULSE).touch()
+        os.utime(second.path / pulse.PULSE, (1, 1))
         assert "interrupted" in status(second)[0]
     finally:
         cluster.stop()

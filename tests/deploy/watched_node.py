@@ -1,6 +1,7 @@
 """A node with a witness: every message in and out is kept beside it, and it can be held up.
 
-A node whose folder has a file ``hold-R`` says ``held`` and waits in round R until it is killed.
+A node whose folder has a file ``hold-R`` says ``held`` and waits in round R until it is killed; one that has a file
+``hold-step-S`` does so in step S of a secure sum.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def watched(config: dict[str, Any], handle: Handle) -> Handle:
     folder = Path(config["folder"])
 
     def answer(plain: Any) -> Any:
-        held = folder / f"hold-{plain[0].get('train')}"
+        head = plain[0]
+        held = folder / (f"hold-step-{head['step']}" if head.get("kind") == "step" else f"hold-{head.get('train')}")
         while held.exists():
             held.with_name("held").touch()
             time.sleep(0.1)

@@ -11,6 +11,12 @@ WORLD = "scale:users=40,items=60,interactions=760"
 SMALL: dict[str, Any] = {"dim": 4, "epochs": 2, "batch_size": 32}
 """Settings of every case whose method has them."""
 
+TWO_VIEWS: dict[str, Any] = {
+    "private_rate": 1.0, "decay": 0.97, "init": "uniform", "init_scale": 0.2,
+    "shared_scale": 0.01, "private_scale": 0.01,
+}  # fmt: skip
+"""Rates and starts that a recipe for real data may change."""
+
 OWN: dict[str, dict[str, Any]] = {
     "ease": {"lam": 20.0},
     "gfcf": {"k": 8},
@@ -23,9 +29,9 @@ OWN: dict[str, dict[str, Any]] = {
     "fedca-approx": {"k": 2},
     "fedvae": {"dim": 3, "chunk": 8},
     "feddae": {"dim": 3, "chunk": 8},
-    "fedrap": {"lr_items": 5.0},
-    "fed3cr": {"layers": 2, "lr_items": 0.05},
-    "fediar": {"warmup": 1, "lr_items": 5.0, "clusters": 4},
+    "fedrap": {**TWO_VIEWS, "lr_items": 5.0, "lr": 0.5, "reduction": "mean"},
+    "fed3cr": {**TWO_VIEWS, "layers": 2, "lr_items": 0.05, "lr": 0.01, "lr_transfer": 0.01},
+    "fediar": {"warmup": 1, "lr_items": 5.0, "clusters": 4, "private_rate": 1.0},
     "fedease": {"lam": 20.0},
     "fedspectral": {"k": 4},
     "fedcia": {"k": 6},
@@ -137,14 +143,40 @@ CASES: dict[str, Case] = {
     # as it was asked for when it was a mode of fedca
     "fedca approximate sin": case("fedca", {"participation": 0.5}, neighbours=6, rows=20, complementarity="sin"),
     "fedca noise": case("fedca", noise=0.01, clip=1.0),
+    "fedca share mixed": case("fedca", r=0.6, blend="inference", own_term=False),
+    "fedca average rows": case(
+        "fedca", rho=0.0, train_from="average", averaged="rows", variant_similarity="changes", standardised=True
+    ),
+    "fedca auto": case(
+        "fedca",
+        {"participation": 0.6},
+        alpha="auto",
+        beta="auto",
+        rho=0.5,
+        blend="inference",
+        train_from="average",
+        proxy="distance",
+    ),
+    "fedca average ncf": case("fedca", backbone="ncf", rho=0.0, train_from="average", proxy="mean"),
     # two views of every item
     "fedrap": case("fedrap"),
     "fedrap torch": case("fedrap", engine="torch"),
     "fedrap enhanced": case("fedrap", transfer="ace", beta_a=0.1, beta_o=0.1, layers=2),
     "fedrap tanh sum": case("fedrap", schedule="tanh", reduction="sum", lr_items=0.05),
+    "fedrap public code": case(
+        "fedrap",
+        init="normal",
+        init_scale=0.1,
+        shared_scale=1.0,
+        private_scale=1.0,
+        decay_step=0.95,
+        weight_decay=1e-4,
+        tolerance=1e-4,
+    ),
     "fed3cr": case("fed3cr"),
     "fed3cr torch": case("fed3cr", engine="torch"),
-    "fed3cr local": case("fed3cr", {"protocol": "paper-fed3cr", "participation": 0.5}),
+    "fed3cr local": case("fed3cr", {"protocol": "paper-fediar", "participation": 0.5}),
+    "fed3cr adam": case("fed3cr", optimizer="adam", lr=0.01, lr_items=0.01),
     "fed3cr three layers": case("fed3cr", layers=3),
     "fed3cr no transfer": case("fed3cr", transfer="none"),
     "fed3cr consensus matrix": case("fed3cr", transfer="consensus"),
@@ -170,6 +202,7 @@ CASES: dict[str, Case] = {
     "fediar adam": case("fediar", optimizer="adam", lr=0.01, lr_items=0.01),
     "fediar local": case("fediar", {"protocol": "paper-fediar", "participation": 0.5}),
     "fediar equal gate": case("fediar", gate="equal"),
+    "fediar sum gate": case("fediar", gate="sum", private_rate=0.02),
     "fediar no exploration": case("fediar", explore=False),
     "fediar neither": case("fediar", gate="equal", explore=False),
     "fediar one view": case("fediar", mu_n=0.0, server_lr=1.0),
@@ -205,6 +238,11 @@ CASES: dict[str, Case] = {
     "fedspectral some": case("fedspectral", {"participation": 0.5}, shrink=0.0),
     "fedcia gfcf": case("fedcia", {"clients": 7}, form="full"),
     "fedcia gfcf truncated": case("fedcia", {"clients": 7}, form="truncated", rank=4),
+    "fedcia gfcf normalised": case("fedcia", {"participation": 0.6}, global_filter="normalised"),
+    "fedcia gfcf normalised truncated": case(
+        "fedcia", {"clients": 7}, global_filter="normalised", form="truncated", rank=4
+    ),
+    "fedcia mf mse": case("fedcia", {"clients": 7}, backbone="mf", align="gradient", align_steps=5, align_loss="mse"),
     "fedcia gfcf alone": case("fedcia", {"clients": 7}, align="none"),
     "fedcia mf": case("fedcia", backbone="mf", lr=0.05, init_scale=0.1),
     "fedcia mf organisations": case("fedcia", {"clients": 7}, backbone="mf", lr=0.05, init_scale=0.1),

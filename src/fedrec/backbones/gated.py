@@ -25,13 +25,14 @@ from fedrec.keyed import U64
 if TYPE_CHECKING:
     from torch import Tensor
 
-GateKind = Literal["network", "equal", "global"]
+GateKind = Literal["network", "equal", "sum", "global"]
 
 
 class GatedViews(Backbone):
     """Gate, hypernetwork and score function; parameters ``[clients, ...]``, the bias ``[users]``.
 
-    ``gate``: the network, a constant one half (FedIAR without ALGF), or the global view alone (warm-up).
+    ``gate``: the network, a constant one half, the plain sum (FedIAR without ALGF), or the global view alone (warm-up).
+    ``local_rate``: the local view's gradient is multiplied by it, so that under plain descent it learns at that rate.
     ``scorer``: ``affine`` (``theta . z + b``) or ``mlp`` (``[u | z]`` through one hidden layer, plus the affine).
     """
 
@@ -44,7 +45,9 @@ class GatedViews(Backbone):
         hyper_hidden: int = 16,
         gate: GateKind = "network",
         scorer: Literal["affine", "mlp"] = "affine",
+        local_rate: float = 1.0,
     ) -> None:
+        self.local_rate = local_rate
         self.hidden, self.hyper_hidden, self.gate, self.scorer = hidden, hyper_hidden, gate, scorer
 
     def gate_size(self, dim: int) -> int:
@@ -92,12 +95,17 @@ class GatedViews(Backbone):
 
     def fused(self, person: Tensor, items: Tensor, networks: Mapping[str, Tensor]) -> Tensor:
         """The fused item vectors ``[clients, batch, d]`` (Eq. 18)."""
+        import torch
+
         dim = items.shape[-1] // 2
         local, common = items[..., :dim], items[..., dim:]
+        if self.local_rate != 1 and local.requires_grad:
+            local = local.detach().lerp(local, self.local_rate)
+            items = torch.cat([local, common], -1)
         if self.gate == "global":
             return common
-        if self.gate == "equal":
-            return 0.5 * (local + common)
+        if self.gate in ("equal", "sum"):
+            return (0.5 if self.gate == "equal" else 1.0) * (local + common)
         share = self.weights(person, items, networks)
         return common + share * (local - common)
 

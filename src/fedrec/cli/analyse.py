@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from fedrec.core.loop import Record
     from fedrec.experiment.analyses.points import OnRound, Point
 
-app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, models.")
+app = typer.Typer(
+    no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, privacy, models."
+)
 
 SPARSE = ("local", "fcf", "perfedrec", "fedfast", "pfedrec", "fedca")
 """What FedCA's figures of sparsity compare."""
@@ -42,8 +44,8 @@ def skew(
         raise BadInput(f"--most {most} is too few; give at least 10")
     points = analysis.skew(_given(context), range(10, most + 1, 10), _progress(quiet))
     about = f"{_about(context)}; FedAvg, then the mean of s of the most similar clients' tables"
-    figure = curves(points, "Embedding skew", about, "similar clients s", _metrics(points))
-    _write(out, _file(context, "skew"), figure, points_csv(points, "s", "part"))
+    figure = curves(points, "Embedding skew", about, "similar clients s", metrics_of(points))
+    write(out, file_of(context, "skew"), figure, points_csv(points, "s", "part"))
 
 
 @app.command("sparsity", cls=o.takes(*TRAINED, before="shares"))
@@ -65,8 +67,8 @@ def sparsity(
     names = methods or list(SPARSE)
     points = analysis.sparsity(names, chosen, _given(context), _progress(quiet))
     about = f"{_about(context)}; the evaluating is that of the whole data"
-    figure = curves(points, "Sparsity of training data", about, "share of training data", _metrics(points))
-    _write(out, _file(context, "sparsity"), figure, points_csv(points, "share", "method"))
+    figure = curves(points, "Sparsity of training data", about, "share of training data", metrics_of(points))
+    write(out, file_of(context, "sparsity"), figure, points_csv(points, "share", "method"))
 
 
 @app.command("weights", cls=o.takes(*TRAINED, before="count"))
@@ -88,7 +90,7 @@ def weights(
     }
     about = f"{_about(context)}; {len(found.clients)} random clients"
     figure = heat_maps(found.clients, matrices, "Composite aggregation", about)
-    _write(out, _file(context, "weights"), figure, matrix_csv(found.clients, matrices))
+    write(out, file_of(context, "weights"), figure, matrix_csv(found.clients, matrices))
 
 
 @app.command("filters", cls=o.takes("data", "data_dir", "protocol", "seed", before="rounds"))
@@ -117,12 +119,12 @@ def filters(
     asked = analysis.Asked(
         o.numbers(ks, "--ks", int), filter_rounds, tuple(o.words(trained)), rounds, o.numbers(noise, "--noise", float),
     )  # fmt: skip
-    name = _file(context, "filters")
+    name = file_of(context, "filters")
     planned = analysis.plan(asked, _given(context), out / f"{name}-seed{context.params['seed']}")
     watcher = Lines(quiet, jobs)
     watcher.known(planned.jobs)
     shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
-    _write(out, name, filters_figure(shown, _about(context)), filters_csv(shown))
+    write(out, name, filters_figure(shown, _about(context)), filters_csv(shown))
     for folder, reason in failures.items():
         typer.echo(f"failed: {folder.name}: {reason}", err=True)
     if failures:
@@ -161,7 +163,59 @@ def leak(
     _print_curves(points, metric, [r for r in shown if r % max(1, rounds // 10) == 0])
     about = _about(context).replace(", seed", f", {negatives} negatives per positive, seed")
     figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
-    _write(out, _file(context, "leak"), figure, points_csv(points, "round", "series"))
+    write(out, file_of(context, "leak"), figure, points_csv(points, "round", "series"))
+
+
+@app.command(
+    "privacy",
+    cls=o.takes(
+        "data", "data_dir", "protocol", "rounds", "seed", "settings", "delta", "nodes", "secure_by", "secure_dropout",
+        "secure_colluding", "secure_cohort", "secure_work", "evaluate_users", before="epsilons",
+    ),
+)  # fmt: skip
+def privacy(
+    context: typer.Context,
+    method: Annotated[str, typer.Argument(help="A method whose card says that a sum suffices.")] = "fedease",
+    epsilons: Annotated[str, typer.Option("--epsilons", help="Budgets.")] = "1,2,4,8,16",
+    copies: Annotated[str, typer.Option("--copies", help="Populations: every user so many times.")] = "1,3,10",
+    at: Annotated[float, typer.Option("--at", help="Epsilon for the populations.")] = 1.0,
+    jobs: o.Jobs = 1,
+    out: Out = Path("analyses"),
+    quiet: o.Quiet = False,
+) -> None:
+    """What a guarantee costs: quality over epsilon and over the number of users, bytes and seconds of secure sums.
+
+    Runs lie below the folder; those that are there already are read, not run again.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from fedrec.cli.progress import Lines
+    from fedrec.experiment.analyses import privacy as analysis
+    from fedrec.report.figures.analyses import curves
+    from fedrec.report.text.csv_text import csv_text
+    from fedrec.report.text.terminal import print_table
+
+    o.check_jobs(jobs)
+    numbers = o.numbers(epsilons, "--epsilons", float), o.numbers(copies, "--copies", int)
+    asked = analysis.Asked(method, *numbers, at)
+    name = f"{file_of(context, 'privacy')}-{method}"
+    planned = analysis.plan(asked, _given(context), out / f"{name}-seed{context.params['seed']}")
+    watcher = Lines(quiet, jobs)
+    watcher.known(planned.jobs)
+    rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
+    table = Table(*analysis.HEAD)
+    for row in analysis.table(rows):
+        table.add_row(*row)
+    print_table(Console(highlight=False), table)
+    data = csv_text(analysis.HEAD, analysis.table(rows))
+    for what, points in over.items():
+        figure = curves(points, f"Quality over {what}", _about(context), what, [analysis.QUALITY])
+        write(out, f"{name}-{what}", figure, data)
+    for folder, reason in failures.items():
+        typer.echo(f"failed: {folder.name}: {reason}", err=True)
+    if failures:
+        raise typer.Exit(1)
 
 
 @app.command("items")
@@ -187,13 +241,18 @@ def items(
         typer.echo(f"user {one.user}: gate {one.weights[0]:.3f} / {one.weights[1]:.3f}; apart: {apart}")
     chosen = prepared.settings
     figure = item_maps_figure(found, f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; t-SNE")
-    _write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
+    write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
 
 
-@app.command("views")
+@app.command("views", cls=o.takes(*TRAINED, before="client"))
 def views(
+    context: typer.Context,
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of finished runs of methods with two views (fed3cr, fedrap).")
+        list[str],
+        typer.Argument(
+            help="Methods with two views to train (fedrap, fed3cr, fediar), or folders of runs (fedrap, fed3cr).",
+            metavar="METHOD|RUN...",
+        ),
     ],
     client: Annotated[
         str | None, typer.Option("--client", help="The client whose correlations are shown.", show_default="the first")
@@ -203,21 +262,43 @@ def views(
         float, typer.Option("--p", min=0.0, max=1.0, help="p of rank-biased overlap: how deep a reader looks.")
     ] = 0.99,
     out: Out = Path("analyses"),
+    quiet: o.Quiet = False,
 ) -> None:
-    """How two views of the items agree: overlap of their rankings (Fed3CR Figure 6), correlated features (Figure 7)."""
+    """Two views of the items: what each reaches alone (methods), or how they agree (folders of runs).
+
+    METHOD: trained here; at some rounds HR and NDCG of both views, of the shared and of the private one alone, and how
+    widely each scores items that a user has not had. RUN: overlap of the views' rankings (Fed3CR Figure 6), correlated
+    features (Figure 7).
+    """
     from fedrec.experiment.analyses.views import two_views
     from fedrec.report.figures.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot
 
-    found = [two_views(run, client, depth, persistence) for run in dict.fromkeys(runs)]
+    if not any(Path(run).is_dir() for run in runs):
+        _view_parts(context, list(dict.fromkeys(runs)), out, quiet)
+        return
+    found = [two_views(Path(run), client, depth, persistence) for run in dict.fromkeys(runs)]
     for one in found:
         typer.echo(
             f"{one.name}: rank-biased overlap {one.overlap.mean():.3f}, client {one.client}: mean size of "
             f"the correlations {abs(one.correlation).mean():.4f}"
         )
     about = f"top {depth}, p = {persistence:g}"
-    _write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(found))
+    write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(found))
     matrices = {f"{one.name}, client {one.client}": one.correlation for one in found}
-    _write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
+    write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
+
+
+def _view_parts(context: typer.Context, methods: list[str], out: Path, quiet: bool) -> None:
+    """Train the methods, print what their views reach by themselves, and draw it."""
+    from fedrec.experiment.analyses.view_parts import SPREAD, view_parts
+    from fedrec.report.figures.analyses import curves, points_csv
+
+    points = [point for method in methods for point in view_parts(method, _given(context), _progress(quiet))]
+    metrics = [*metrics_of(points)[:1], SPREAD]
+    for metric in metrics:
+        _print_curves(points, metric, sorted({int(point.x) for point in points}))
+    figure = curves(points, "Two views, together and alone", _about(context), "round", metrics)
+    write(out, file_of(context, "views"), figure, points_csv(points, "round", "part"))
 
 
 def _print_curves(points: Sequence[Point], metric: str, rounds: list[int]) -> None:
@@ -229,7 +310,8 @@ def _print_curves(points: Sequence[Point], metric: str, rounds: list[int]) -> No
 
     table = Table(metric, *map(str, rounds))
     for series in dict.fromkeys(point.series for point in points):
-        values = {int(point.x): f"{point.value:.4f}" for point in points if point.series == series}
+        own = [point for point in points if point.series == series and point.metric == metric]
+        values = {int(point.x): f"{point.value:.4f}" for point in own}
         table.add_row(series, *(values.get(number, "") for number in rounds))
     print_table(Console(highlight=False), table)
 
@@ -244,11 +326,11 @@ def _about(context: typer.Context) -> str:
     return f"{asked['data']}, protocol {asked['protocol']}, seed {asked['seed']}"
 
 
-def _file(context: typer.Context, analysis: str) -> str:
+def file_of(context: typer.Context, analysis: str) -> str:
     return f"{analysis}-{Path(context.params['data']).name}-{context.params['protocol']}"
 
 
-def _metrics(points: Sequence[Point]) -> list[str]:
+def metrics_of(points: Sequence[Point]) -> list[str]:
     """The metrics to draw: among sampled candidates where the protocol has them, as the paper's figures."""
     known = {point.metric for point in points}
     sampled: list[str] = [name for name in ("HR@10/99", "NDCG@10/99") if name in known]
@@ -263,7 +345,7 @@ def _progress(quiet: bool) -> OnRound:
     return after
 
 
-def _write(out: Path, name: str, figure: Figure, data: str) -> None:
+def write(out: Path, name: str, figure: Figure, data: str) -> None:
     from fedrec.report.figures.canvas import save_png
     from fedrec.runs.atomic import replace_file, write_text
 

@@ -27,15 +27,37 @@ def keys(
     host: Annotated[
         list[str] | None, typer.Option("--host", help="A name or address under which nodes reach the server.")
     ] = None,
-    node: Annotated[str | None, typer.Option("--node", help="Make this node's key pair instead.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Make this node's key pairs instead.")] = None,
+    clients: Annotated[
+        int, typer.Option("--clients", help="Clients that the node hosts, for secure sums of single clients.")
+    ] = 1,
 ) -> None:
-    """Make a certificate authority and the server's certificate; or, with --node, a node's key pair."""
+    """Make a certificate authority and the server's certificate; or, with --node, a node's key pairs.
+
+    A node has two: NAME for its connection, and NAME.sums for secure sums, whose public half goes to all other nodes.
+    """
     from fedrec.deploy.credentials import make_node, make_server
+    from fedrec.deploy.members import make_sums_key
 
     if node is not None and host:
         raise BadInput("--host is for the server's certificate, --node for a node's key; give one of them")
-    for path in make_server(folder, host or []) if node is None else make_node(folder, node):
+    if node is None:
+        made = make_server(folder, host or [])
+    else:
+        made = make_node(folder, node) + make_sums_key(folder, node, clients)
+    for path in made:
         typer.echo(str(path))
+
+
+@app.command("members")
+def members(
+    files: Annotated[list[Path], typer.Argument(help="The NAME.sums.pub files of all nodes, from their operators.")],
+    out: Annotated[Path, typer.Option("--out", help="The list, for --members.")] = Path("members.json"),
+) -> None:
+    """Make the list of those who take part in secure sums. Every operator makes its own; the server hands out none."""
+    from fedrec.deploy.members import collect_members
+
+    typer.echo(f"{out}: {', '.join(collect_members(files, out))}")
 
 
 @app.command("server")
@@ -91,18 +113,50 @@ def node(
     port: Annotated[
         int | None, typer.Option("--port", help="A local port for its helpers.", show_default="any free one")
     ] = None,
+    members: Annotated[
+        Path | None, typer.Option("--members", help="Take part in secure sums, with these, and in nothing else.")
+    ] = None,
+    sums_key: Annotated[
+        Path | None, typer.Option("--sums-key", help="The node's key for secure sums.", show_default="KEY.sums")
+    ] = None,
+    least: Annotated[int, typer.Option("--secure-least", help="Smallest cohort that it takes part in.")] = 3,
+    colluding: Annotated[
+        float, typer.Option("--secure-colluding", help="Share of a cohort that it takes to help the server.")
+    ] = 0.05,
+    min_noise: Annotated[float, typer.Option("--min-noise", min=0, help="Refuse runs with less noise.")] = 0.0,
+    max_clip: Annotated[
+        float | None,
+        typer.Option("--max-clip", min=0, help="Refuse runs in which one user counts more.", show_default="any"),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
 ) -> None:
-    """Start a node with its own data; it runs until it is interrupted, and reconnects by itself."""
-    from fedrec.deploy import steps
+    """Start a node with its own data; it runs until it is interrupted, and reconnects by itself.
 
-    steps.node(name, data, folder, server, ca, key, port, typer.echo)
+    What its owner allows is enforced by the node, whatever a server asks; its ledger is in its folder.
+    """
+    from math import inf
+
+    from fedrec.deploy import steps
+    from fedrec.privacy.ledger import OwnerPolicy
+
+    if not 0 < delta < 1:
+        raise BadInput(f"--delta {delta:g} is not a probability; give a number above 0 and below 1, such as 1e-6")
+    policy = OwnerPolicy(min_noise, inf if max_clip is None else max_clip, inf if budget is None else budget, delta)
+    own = steps.secure_options(members, sums_key or key.with_name(f"{key.name}.sums"), name, least, colluding)
+    steps.node(name, data, folder, server, ca, key, port, typer.echo, secure=own, policy=policy)
 
 
 @app.command(
     "run",
     cls=o.takes(
-        "protocol", "rounds", "seed", "participation", "rest", "settings", "min_interactions", "evaluate_every",
-        before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
+        "protocol", "rounds", "seed", "participation", "rest", "robust", "robust_factor", "robust_share", "settings",
+        "epsilon", "delta", "min_interactions", "evaluate_every", "secure", "secure_by", "secure_least",
+        "secure_dropout", "secure_colluding", "secure_cohort",
+        before="deadline", seed={"help": "Seed of what the server draws; nodes have a secret of their own."},
     ),
 )  # fmt: skip
 def run(
@@ -116,6 +170,9 @@ def run(
     deadline: Annotated[float, typer.Option("--deadline", help="Seconds a node has for a round.")] = 300.0,
     least: Annotated[float, typer.Option("--least", help="Share of nodes without which no round counts.")] = 0.5,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for nodes to come.")] = 120.0,
+    members: Annotated[
+        Path | None, typer.Option("--members", help="With --secure: the list of nodes and their keys.")
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="What the data is called in the result.")] = "federation",
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, on the server.")] = None,
     json_file: o.JsonFile = None,
@@ -140,7 +197,8 @@ def run(
         given = {**o.given(context), "data": name, "runtime": "flower", "nodes": nodes}
         rules = build(Rules, {"nodes": nodes, "deadline": deadline, "least": least, "wait": wait}, "deploy run")
         chosen = resolve(method, given)
-        folder = steps.create_run(chosen, items, rules, out or free_folder(Path("runs"), f"{method}-{name}"))
+        out = out or free_folder(Path("runs"), f"{method}-{name}")
+        folder = steps.create_run(chosen, items, rules, out, members)
     typer.echo(f"run folder: {folder.path}")
 
     result = steps.run(state, folder, show_round, typer.echo)

@@ -11,6 +11,7 @@ import typer
 from fedrec import __version__
 from fedrec.cli import (
     analyse,
+    audit,
     check,
     compare,
     data,
@@ -22,9 +23,10 @@ from fedrec.cli import (
     reproduce,
     run,
     serve,
+    sweep,
     tune,
     watch,
-)  # fmt: skip
+)
 from fedrec.errors import BadInput
 
 app = typer.Typer(
@@ -43,8 +45,10 @@ app.command("recommend")(recommend.recommend)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)
 app.command("export")(export.export)
+app.command("audit", cls=audit.OPTIONS)(audit.audit)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)
+analyse.app.command("sweep", cls=sweep.OPTIONS)(sweep.sweep)
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(data.app, name="data")
 app.add_typer(deploy.app, name="deploy")

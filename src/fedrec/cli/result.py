@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fedrec.experiment.summarise import Result
+    from fedrec.experiment.open import Result
 
 
 def print_result(result: Result) -> None:
@@ -18,6 +18,8 @@ def print_result(result: Result) -> None:
     from rich.table import Table
 
     from fedrec.evaluation.protocols import find as find_protocol
+    from fedrec.privacy.card import card_lines
+    from fedrec.report.text.wording import secure_text
 
     found = result.json
     table = Table(
@@ -41,23 +43,14 @@ def print_result(result: Result) -> None:
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
     typer.echo(f"privacy: {found['privacy']}")
+    for line in card_lines(found["privacy_card"]) if "privacy_card" in found else ():
+        typer.echo(line)
     if found.get("secure"):
-        typer.echo(f"secure sums: {secure_line(found['secure'])}")
+        typer.echo(f"secure sums: {secure_text(found['secure'])}")
     for flaw in find_protocol(found["protocol"]).flaws:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")
-
-
-def secure_line(found: dict[str, Any]) -> str:
-    """What secure sums cost, in one line."""
-    up = sum(found["bytes"]["upload"].values())
-    return (
-        f"{found['cohorts']:g} cohorts a round, at least {found['smallest_cohort']} contributions in each sum, "
-        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client, {up / max(1.0, found['plain_upload']):.2f} "
-        f"times plain; {found['seconds']['clients']:.2f} s of all clients and {found['seconds']['server']:.2f} s of "
-        "the server a round"
-    )
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

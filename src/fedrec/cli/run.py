@@ -51,8 +51,8 @@ def run(
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
         settings = resolve(method, o.given(context), read_recipes(recipe))
-        label = f"{method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
-        watch = Watch(method, quiet)
+        label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
+        watch = Watch(settings.method, quiet)
         folder = out or free_folder(Path("runs"), label)
         with followed(folder, live):
             try:

@@ -37,6 +37,10 @@ class Block:
     user_keys: U64  # [users]
     train: Ragged  # per user: items to learn from
     exclude: Ragged  # per user, sorted: items never drawn as training negatives
+    ordered: bool = True
+    """Whether the order of a user's training items is one of time."""
+    valid: Ragged | None = None
+    """Per user: items that choose between models, where the client has them. They are not learnt from."""
 
     @property
     def n_clients(self) -> int:
@@ -74,4 +78,6 @@ class Block:
             user_keys=self.user_keys[users],
             train=train,
             exclude=train if same else self.exclude.take(users),
+            ordered=self.ordered,
+            valid=None if self.valid is None else self.valid.take(users),
         )

@@ -100,7 +100,11 @@ class Record:
     secure: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values; ``secure`` only where there is something to say."""
+        plain = asdict(self)
+        if self.secure is None:
+            del plain["secure"]
+        return plain
 
 
 @dataclass

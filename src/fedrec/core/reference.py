@@ -26,6 +26,8 @@ class Central:
     world: World
     train: Ragged  # per user
     exclude: Ragged  # per user, sorted: never drawn as negatives
+    ordered: bool = True
+    """Whether the order of a user's items is one of time."""
 
 
 def collected(title: str, paper: str, *departures: str) -> Card:

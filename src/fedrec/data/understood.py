@@ -68,7 +68,9 @@ class Understood:
     def _order(self) -> str:
         if self.split:
             return "split as given (train, valid, test)"
-        return f"time order from {self.times}" if self.times else "no times: held-out items are drawn at random"
+        if self.times:
+            return f"time order from {self.times}"
+        return "no times: held-out items are drawn at random, and models of sequences read a random order"
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:

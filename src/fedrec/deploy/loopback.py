@@ -20,8 +20,9 @@ from fedrec.core.population import Population
 from fedrec.core.settings import build
 from fedrec.core.state import Expected, expect
 from fedrec.deploy.flower.commands import Cluster, Value
+from fedrec.deploy.members import FILE, collect_members, make_sums_key, read_members
 from fedrec.deploy.node.node import Node
-from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.share import NodeOptions, refuse_whole_users
 from fedrec.deploy.processes import free_ports
 from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.server.rules import Rules
@@ -40,12 +41,16 @@ class Loopback(Simulator):
     """Runs rounds over Flower; evaluated and restored models are those of the in-process runtime."""
 
     def __init__(self, method: Any, people: Population, task: Task, seed: int, settings: RunSettings) -> None:
+        refuse_whole_users(settings)
         if settings.nodes > people.world.n_clients:
             raise BadInput(
                 f"{settings.nodes} nodes for {people.world.n_clients} clients; a node hosts at least one client"
             )
-        if settings.secure:
-            raise BadInput("secure sums run in process only so far; leave --runtime flower or --secure out")
+        if settings.secure and settings.secure_by == "nodes" and settings.nodes < settings.secure_least:
+            raise BadInput(
+                f"a secure sum of {settings.nodes} nodes; give --nodes {settings.secure_least} or more, "
+                "or --secure-by clients"
+            )
         super().__init__(
             method, people, task, seed, memory_mb=settings.memory_mb, evaluate_users=settings.evaluate_users
         )
@@ -72,7 +77,9 @@ class Loopback(Simulator):
         nodes = self.node_options(folder)
         rules = build(Rules, {"nodes": len(nodes)}, "federation")
         if not (folder.path / JOB).is_file():
-            Job(rules, self.people.world.n_items, self.people.world.name, own_data=False).write(folder.path)
+            members = self._make_members(folder) if self.settings.secure else {}
+            world = self.people.world
+            Job(rules, world.n_items, world.name, own_data=False, members=members).write(folder.path)
         (folder.path / SERVED).unlink(missing_ok=True)
         link_port, *ports = free_ports(1 + len(nodes))
         with interruptible(), Cluster(home, link_port) as cluster:
@@ -96,6 +103,13 @@ class Loopback(Simulator):
         """What the server's checkpoint must be: it has no private state."""
         return expect(server=self.server, taken=dict[str, int])
 
+    def _make_members(self, folder: RunFolder) -> dict[str, Any]:
+        """Keys for secure sums; here this process is everybody's operator."""
+        place, count = folder.path / NODES, self.people.world.n_clients
+        public = [make_sums_key(options.folder, options.name, count)[1] for options in self.node_options(folder)]
+        collect_members(public, place / FILE)
+        return read_members(place / FILE)
+
     def _config(self, options: NodeOptions) -> dict[str, Value]:
         config: dict[str, Value] = {
             "folder": str(options.folder.resolve()),
@@ -106,6 +120,13 @@ class Loopback(Simulator):
             "device": self.settings.device,
             "memory-mb": self.settings.memory_mb,
         }
+        if self.settings.secure:
+            config |= {
+                "members": str((options.folder.parent / FILE).resolve()),
+                "sums-key": str((options.folder / f"{options.name}.sums").resolve()),
+                "secure-least": self.settings.secure_least,
+                "secure-colluding": self.settings.secure_colluding,
+            }
         if self.settings.data_dir is not None:
             config["data-dir"] = str(self.settings.data_dir.resolve())
         return config

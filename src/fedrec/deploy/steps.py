@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fedrec.deploy.flower.commands import (
     NODE,
     Link,
     ServerFiles,
+    Value,
     connection,
     node_command,
     register,
@@ -21,6 +23,7 @@ from fedrec.deploy.flower.commands import (
     superlink_command,
 )
 from fedrec.deploy.flower.knocking import turned_away
+from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
@@ -32,9 +35,11 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
+from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
+from fedrec.secure.identity import public_bytes
 
 Say = Callable[[str], None]
 
@@ -81,6 +86,8 @@ def node(
     port: int | None,
     say: Say,
     patience: float = 90.0,
+    secure: Mapping[str, Value] | None = None,
+    policy: OwnerPolicy = OwnerPolicy(),
 ) -> None:
     """Run a node in the foreground until it is interrupted; right after a crash, wait to be let in again."""
     from fedrec.data.load import load
@@ -94,7 +101,8 @@ def node(
     home = folder.resolve() / "flower"
     crew = Crew(home)
     private_folder(home)
-    own = {"folder": str(folder.resolve()), "data": str(data.resolve())}
+    limits = {name: repr(value) for name, value in asdict(policy).items()}
+    own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
     say(f"{name}: {found.n_users} users, {len(found)} interactions; connecting to {server_address}")
@@ -121,14 +129,34 @@ def node(
             time.sleep(5.0)
 
 
-def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path) -> RunFolder:
+def secure_options(
+    members: Path | None, sums_key: Path, name: str, least: int, colluding: float
+) -> dict[str, Value] | None:
+    """A node's part in secure sums, as it is configured; bad files are known before the node starts."""
+    if members is None:
+        return None
+    known, key = read_members(members), read_sums_key(sums_key)
+    if known.get(name, {}).get("key") != public_bytes(key).hex():
+        raise BadInput(f"{members} has another key for {name!r} than {sums_key}, or none; make it again")
+    if least < 3 or not 0 <= colluding < 1:
+        raise BadInput(f"cohorts of {least}, of which {colluding:g} collude; give at least 3, and a share below 1")
+    return {
+        "members": str(members.resolve()),
+        "sums-key": str(sums_key.resolve()),
+        "secure-least": least,
+        "secure-colluding": colluding,
+    }
+
+
+def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path, members: Path | None = None) -> RunFolder:
     """The folder of a new run over nodes with their own data."""
     refuse_global(settings)
-    if settings.secure:
-        raise BadInput("secure sums run in process only so far; leave --secure out")
+    if settings.secure != (members is not None):
+        raise BadInput("--secure and --members FILE belong together: give both, or neither")
+    known = {} if members is None else read_members(members)
     catalogue = read_catalogue(items)
     folder = RunFolder.create(out, settings, private=True)
-    Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue).write(out)
+    Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue, members=known).write(out)
     return folder
 
 

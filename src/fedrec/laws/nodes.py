@@ -10,17 +10,21 @@ from typing import Any
 
 from fedrec.core.loop import Plan, Progress, run_rounds
 from fedrec.core.method import Method
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
+from fedrec.deploy.members import FILE, collect_members, make_sums_key, read_members
+from fedrec.deploy.messages.envelope import pack_step, unpack_step
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet, Step, Stepped
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.serve import upcoming
+from fedrec.deploy.server.summing import SecureFederation
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.broken import Comparison
 from fedrec.laws.small_runs import SEED, Mixed, small_settings
+from fedrec.runs.plan import defence_of
 from fedrec.runs.settings import RunSettings
 
 RUN = "run-1"
@@ -34,6 +38,9 @@ class DirectExchange:
     def __init__(self, options: list[NodeOptions], spoil: Callable[..., Any] | None = None) -> None:
         self.options = {o.name: o for o in options}
         self.spoil = spoil
+        self.nodes: dict[str, Node] = {}
+        """Nodes in the middle of a secure sum: whoever is taken out has crashed."""
+        self.between: Callable[[str, Step, Callable[[], Stepped]], Stepped] | None = None
         self.gone: set[str] = set()
         self.sent: list[tuple[str, Ask]] = []
 
@@ -57,6 +64,21 @@ class DirectExchange:
                 answers[name] = Fault(type(problem).__name__)
         return answers
 
+    def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
+        answers: dict[str, Stepped | Fault] = {}
+        for name, step in steps.items():
+
+            def work(name: str = name, step: Step = step) -> Stepped:
+                if name not in self.nodes or not step.step:
+                    self.nodes[name] = Node(self.options[name], step.run)
+                return self.nodes[name].step(unpack_step(pack_step(step)))
+
+            try:
+                answers[name] = self.between(name, step, work) if self.between else work()
+            except Exception as problem:
+                answers[name] = Fault(type(problem).__name__)
+        return answers
+
 
 def federation(
     folder: Path,
@@ -71,6 +93,21 @@ def federation(
         NodeOptions(f"node{i}", folder / f"node{i}", hosted=settings.data, part=i, parts=nodes, repeatable=True)
         for i in range(nodes)
     ]
+    members: dict[str, Any] = {}
+    if settings.secure:
+        public = [make_sums_key(folder, option.name, 10**6)[1] for option in options]
+        collect_members(public, folder / FILE)
+        members = read_members(folder / FILE)
+        options = [
+            replace(
+                option,
+                members=folder / FILE,
+                sums_key=folder / f"{option.name}.sums",
+                secure_least=settings.secure_least,
+                secure_colluding=settings.secure_colluding,
+            )
+            for option in options
+        ]
     exchange = DirectExchange(options, spoil)
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
@@ -81,7 +118,7 @@ def federation(
     world = roster.world(prepared.task.data.name, prepared.task.data.n_items)
     assert world == prepared.people.world
     assert isinstance(prepared.method, Method)
-    made = Federation(
+    made = (SecureFederation if settings.secure else Federation)(
         prepared.method,
         world,
         roster,
@@ -92,7 +129,10 @@ def federation(
         upcoming(chosen_plan),
         prepared.task.protocol.metrics,
         lambda: progress.best_round,
+        defence_of(settings),
     )
+    if isinstance(made, SecureFederation):
+        made.with_members(settings, members)
     return made, chosen_plan, progress, exchange
 
 

@@ -56,8 +56,8 @@ def squared_distances(tables: Tables, clients: Int64 | None = None, device: str 
     for _, part in slices(tables, clients, device):
         flat = part.reshape(count, -1)
         flat -= flat.mean(0)
-        _add_products(gram, flat)
-    _mirror(gram)
+        add_products(gram, flat)
+    mirror(gram)
     norms = gram.diagonal().clone()
     squares = gram.mul_(-2).add_(norms[:, None]).add_(norms[None, :]).clamp_(min=0)
     squares.fill_diagonal_(0)
@@ -116,7 +116,7 @@ def mean_angles(vectors: Array, start: Int64, device: str = "cpu") -> Tensor:
             width = int(counts[order[end - 1]])
             inner = padded[begin:end, :width] @ padded[begin:, :width].T
             total[begin:end, begin:] += inner.clamp_(-1, 1).arccos_()
-    _mirror(total)
+    mirror(total)
     total /= k
     back = torch.from_numpy(np.argsort(order, kind="stable")).to(device)
     return total[back][:, back]
@@ -168,8 +168,9 @@ def composite_weights(
 ) -> Tensor:
     """W ``[n, n]``: row ``u`` holds the weights ``w_u`` of everybody's table for client ``u``.
 
-    ``similarity`` s and ``complementarity`` c ``[n, n]``; ``sizes`` ``[n]`` (or a row for each client,
-    ``[n, n]``) is scaled to the proxy ``p``, which sums to one. Missing (None) terms count as zero.
+    ``similarity`` s and ``complementarity`` c ``[n, n]``, or some of their rows, which W has then; ``sizes``
+    ``[n]`` (or a row for each client, ``[n, n]``) is scaled to the proxy ``p``, which sums to one. Missing (None)
+    terms count as zero.
 
     Eq. (8): minimise ``x.x - (2 p + 2 alpha s_u + beta c_u).x`` on the simplex, that is, project
     ``p + alpha s_u + beta c_u / 2``. Eq. (5) has ``(1 + alpha) x.x`` instead: the point divided by
@@ -187,10 +188,11 @@ def composite_weights(
         for factor, term in ((s_factor, similarity), (c_factor, complementarity))
         if factor and term is not None
     ]
-    weights = torch.empty((n, n), dtype=torch.float32, device=device)
+    count = len(terms[0][1]) if terms else n
+    weights = torch.empty((count, n), dtype=torch.float32, device=device)
     step = max(1, AT_ONCE // n)
-    for begin in range(0, n, step):
-        rows = slice(begin, min(begin + step, n))
+    for begin in range(0, count, step):
+        rows = slice(begin, min(begin + step, count))
         point = (proxy if len(proxy) == 1 else proxy[rows]).expand(rows.stop - rows.start, n).clone()
         for factor, term in terms:
             point.add_(term[rows], alpha=factor)
@@ -247,7 +249,7 @@ def slices(
             yield place, torch.from_numpy(part).to(device)
 
 
-def _add_products(gram: Tensor, flat: Tensor) -> None:
+def add_products(gram: Tensor, flat: Tensor) -> None:
     """``gram += flat flat^T``, the blocks on and above the diagonal only."""
     rows = ROWS if len(flat) > 2 * ROWS else len(flat)
     for begin in range(0, len(flat), rows):
@@ -255,7 +257,7 @@ def _add_products(gram: Tensor, flat: Tensor) -> None:
         gram[begin:end, begin:].addmm_(flat[begin:end], flat[begin:].T)
 
 
-def _mirror(matrix: Tensor) -> None:
+def mirror(matrix: Tensor) -> None:
     """Copy what lies above the diagonal below it, block by block, in place."""
     n = len(matrix)
     for begin in range(0, n, ROWS):

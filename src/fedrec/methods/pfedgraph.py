@@ -43,7 +43,9 @@ class PFedGraphSettings(PersonalSettings):
         "distance",
         description="1 / (1 + ||Q_u - Q_v||^2) (FedCA Eq. 6), or the cosine of the tables (Ye et al.)",
     )
-    r: float = Field(0.6, gt=0, le=1, description="share of a round's clients that is aggregated (FedCA section 6.1)")
+    r: float = Field(
+        1.0, gt=0, le=1, description="share of those who trained that is mixed; who trains is --participation"
+    )
 
 
 class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, PersonalDownload]):

@@ -176,8 +176,9 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
 
             draws = keyed.mix(private.streams[block.client_of_user] + block.user_keys)
             return train_sequences(
-                block, table, still, draws, private.streams, self.backbone, private.networks, self.device, lr_items=rate
-            )
+                block, table, still, draws, private.streams, self.backbone, private.networks, self.device,
+                lr_items=rate, negatives=chosen.negatives,
+            )  # fmt: skip
         samples = draw(block, chosen.negatives, private.streams, chosen.engine, chosen.objective, self.device)
         return train_block(
             block, samples, private.users, table, still, private.streams, self.backbone,

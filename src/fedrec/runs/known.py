@@ -85,7 +85,7 @@ def stored(known: Known, negatives: str, key: bytes | None = None) -> tuple[dict
         **{name: {"start": start, "values": values} for name, (start, values) in zip(names, lists, strict=True)},
     }
     about = {"schema": SCHEMA, "name": known.world.name, "negatives": negatives, "hashed": key is not None}
-    return value, about
+    return value, about | {"ordered": block.ordered}
 
 
 def restored(value: dict[str, Any], about: dict[str, Any]) -> Known:
@@ -120,6 +120,7 @@ def restored(value: dict[str, Any], about: dict[str, Any]) -> Known:
         user_keys=keyed.keys_of(users),
         train=train,
         exclude=exclude,
+        ordered=bool(about.get("ordered", True)),
     )
     titles = None
     if value["titles"] is not None:

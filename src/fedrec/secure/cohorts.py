@@ -83,10 +83,10 @@ def sum_of_sums(sums: Iterable[SecureSum]) -> Total:
             if part.plan.layout != first.plan.layout:
                 raise BadInput("sums of cohorts with different layouts do not add up; use one layout for the round")
             assert total is not None
-            reach = int(np.abs(total, dtype=np.float64).max()) + int(np.abs(part.total, dtype=np.float64).max())
-            if reach >= 2**62:
+            added = total + part.total
+            if ((total ^ added) & (part.total ^ added) < 0).any():  # two numbers of one sign whose sum has the other
                 raise BadInput("the sum of these cohorts passes 64 bits; make the layout for all summands together")
-            total += part.total
+            total = added
         if seen & set(part.survivors):
             raise BadInput("a participant is in two cohorts of one round")
         seen |= set(part.survivors)

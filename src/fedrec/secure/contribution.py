@@ -23,7 +23,7 @@ its bound stops the run with a line; nothing is cut off or wraps around silently
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import SumField
 from fedrec.errors import BadInput
+from fedrec.secure.failures import Refusal
 from fedrec.secure.layout import Field, Layout
 from fedrec.secure.plan import Plan
 from fedrec.secure.ring import Bits, Integers, Scale
@@ -43,6 +44,8 @@ MOST_LOSS = 2.0**10
 """Of one client; larger ones count as this."""
 LOSS = "loss"
 """The sum of the clients' losses, beside the method's own."""
+EVALUATED = ("valid", "test")
+"""Metric sums, where a model is evaluated in the same exchange."""
 FINE = 2.0**-16
 """32 bits are enough where a step is at most this part of the clip bound."""
 SLACK = 1.001
@@ -56,19 +59,24 @@ def layout_of(
     users: int,
     clients: int,
     summands: int,
+    everyone: int = 0,
     noise: Mapping[str, float] | None = None,
+    bits: Bits | None = None,
 ) -> Layout:
     """The layout of a secure sum of a method's fields and the loss.
 
     ``users`` is the most that one client has, ``clients`` the most that one participant adds up, ``summands`` the most
-    participants in a cohort; ``noise`` gives the deviation of the noise in the whole sum of a field.
+    participants in a cohort, ``everyone`` those of all cohorts; ``noise`` gives the deviation of the noise in the
+    whole sum of a field. ``bits``: of the words, where they are chosen already.
     """
     bounds = {name: clients * bound_of(one, settings, users) for name, one in fields.items()}
     shapes = {name: one.shape for name, one in fields.items()}
     bounds[LOSS], shapes[LOSS] = clients * MOST_LOSS, ()
     deviations = noise or {}
     made = tuple(Field(name, shapes[name], bounds[name], deviations.get(name, 0.0)) for name in shapes)
-    return Layout(made, summands, _bits(made, fields, settings, summands, clients))
+    bits = bits or _bits(made, fields, settings, summands, clients)
+    # sums of cohorts are added in 64 bits: where the ring has as many, there must be room for all of them
+    return Layout(made, max(summands, everyone) if bits == 64 else summands, bits)
 
 
 def bound_of(one: SumField, settings: PrivacySettings, users: int) -> float:
@@ -96,6 +104,28 @@ def _bits(
             if not fine:
                 return 64
     return 32
+
+
+def refuse_foreign(
+    layout: Layout, fields: Mapping[str, SumField], settings: PrivacySettings, users: int, clients: int
+) -> None:
+    """Refuse a layout with other fields than a participant knows, other shapes, or less room than its numbers may need.
+
+    A bound that the server chose would tell it who is beyond it: whose vector does not fit falls silent.
+    """
+    known = {**fields, LOSS: SumField((), bound=MOST_LOSS, protected=False)}
+    for field in layout.fields:
+        own = known.get(field.name)
+        if own is None or field.shape != own.shape:
+            raise Refusal(f"the plan sums {field.name!r} of shape {field.shape}, which this participant does not have")
+        if field.bound < clients * bound_of(own, settings, users):
+            raise Refusal(f"the plan has less room for {field.name!r} than this participant's numbers may need")
+
+
+def metric_fields(metrics: Iterable[str], users: int) -> dict[str, SumField]:
+    """Metric sums as fields: of each part the number of users evaluated, then a sum for every metric by name."""
+    size = 1 + len(set(metrics))
+    return {part: SumField((size,), bound=float(users), protected=False) for part in EVALUATED}
 
 
 class Guard:

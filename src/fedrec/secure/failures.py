@@ -18,6 +18,10 @@ class Refusal(SecureFailure):
     """A message or a request that the receiver does not accept: altered, replayed, duplicate, or against its policy."""
 
 
+class Unmasked(Refusal):
+    """The member has helped to unmask this round: it is not summed a second time, with other members perhaps."""
+
+
 class TooFew(SecureFailure):
     """Fewer parties are left than are needed: a new attempt with fresh keys, or, after unmasking, the next round."""
 

@@ -43,6 +43,42 @@ class Directory:
             ) from None
 
 
+class Hosts(Directory):
+    """A directory of nodes, each of which also speaks for its clients: ``NODE/0`` to ``NODE/(clients - 1)``.
+
+    How many clients a node has is given out of band with its key: a node that could claim any number would be as large
+    a share of a cohort as it likes.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes], clients: Mapping[str, int]) -> None:
+        super().__init__(keys)
+        self._clients = dict(clients)
+
+    def __contains__(self, name: str) -> bool:
+        return self._key_of(name) is not None
+
+    def verify(self, name: str, signature: bytes, text: bytes) -> None:
+        super().verify(self._key_of(name) or name, signature, text)
+
+    def _key_of(self, name: str) -> str | None:
+        """The node that signs for a member; None for a stranger."""
+        node, slash, number = name.partition("/")
+        if node not in self._keys:
+            return None
+        known = not slash or (number.isascii() and number.isdigit() and str(int(number)) == number)
+        return node if known and int(number or 0) < self._clients.get(node, 1) else None
+
+
+def host_of(member: str) -> str:
+    """The node that a member is, or is hosted by."""
+    return member.partition("/")[0]
+
+
+def client_of(node: str, position: int) -> str:
+    """The name of a node's client in secure sums."""
+    return f"{node}/{position}"
+
+
 def new_key(entropy: Entropy) -> Ed25519PrivateKey:
     """A fresh long-term key."""
     return Ed25519PrivateKey.from_private_bytes(entropy(32))

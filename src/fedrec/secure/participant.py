@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fedrec.secure.check import check_words
-from fedrec.secure.failures import Refusal, TooFew
+from fedrec.secure.failures import Refusal, TooFew, Unmasked
 from fedrec.secure.graph import fewest_in_a_row
 from fedrec.secure.identity import SIGNATURE_BYTES, Directory
 from fedrec.secure.layout import Layout
@@ -80,11 +80,11 @@ class Member:
         if layout is not None and plan.layout != layout:
             raise Refusal("the plan sums other fields, bounds or noise than this participant agreed to")
         self.policy.check(plan, self.directory)
+        if plan.round <= self.answered.get(plan.run, -1):
+            raise Unmasked(f"round {plan.round} of run {plan.run!r} has been unmasked; it is not summed a second time")
         when = (plan.round, plan.attempt)
         if when <= self.last.get(plan.run, (-1, -1)):
             raise Refusal(f"round {plan.round}, attempt {plan.attempt} of run {plan.run!r} has been asked for before")
-        if plan.round <= self.answered.get(plan.run, -1):
-            raise Refusal(f"round {plan.round} of run {plan.run!r} has been unmasked; it is not summed a second time")
         self.last[plan.run] = when
         return Participant(self, plan)
 

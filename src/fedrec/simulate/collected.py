@@ -19,7 +19,7 @@ class Collected:
 
     def __init__(self, reference: Reference[Any], people: Population, seed: int) -> None:
         self.reference, self.people, self.seed = reference, people, seed
-        self.data = Central(people.world, people.block.train, people.block.exclude)
+        self.data = Central(people.world, people.block.train, people.block.exclude, people.block.ordered)
         self.state: Any = reference.start(self.data, Keys(seed, 0))
 
     def scores(self, clients: Int64) -> Any:
@@ -29,7 +29,7 @@ class Collected:
 
     def scores_of_new(self, block: Block) -> Float32:
         """Scores ``[users, n_items]`` of users that were not in training, by what they have."""
-        new = Central(self.people.world, block.train, block.exclude)
+        new = Central(self.people.world, block.train, block.exclude, block.ordered)
         return self.reference.score_new(self.state, self.data, new, block.user_keys, Keys(self.seed, 0))
 
     def snapshot(self) -> Any:

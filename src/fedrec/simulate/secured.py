@@ -9,8 +9,9 @@ raises, and changes neither the server's state nor anybody's own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,16 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
 from fedrec.secure.contribution import LOSS, Guard, layout_of, loss_of, vector_of
-from fedrec.secure.course import STEPS, Course
+from fedrec.secure.costs import Costs
+from fedrec.secure.course import Course
 from fedrec.secure.failures import TooFew
 from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
+from fedrec.secure.ring import Bits
 from fedrec.secure.rules import neighbourhood
-from fedrec.secure.simulate import Cohort, Level, Simulated
+from fedrec.secure.simulate import Cohort, Level
 from fedrec.simulate.runtime import Simulator
 
 RUN = "simulation"
@@ -68,40 +71,6 @@ class SecureOptions:
         )
 
 
-@dataclass
-class Costs:
-    """What the cohorts of a round cost together."""
-
-    cohorts: int = 0
-    repeated: int = 0
-    smallest: int = 0
-    steps: Any = field(default_factory=lambda: np.zeros((2, len(STEPS))))
-    seconds: dict[str, float] = field(default_factory=lambda: {"clients": 0.0, "server": 0.0})
-
-    def add(self, done: Simulated) -> None:
-        size = len(done.sum.survivors)
-        self.smallest = min(self.smallest, size) if self.cohorts else size
-        self.cohorts += 1
-        self.steps += done.traffic.upload.sum(0), done.traffic.download.sum(0)
-        for who, seconds in done.seconds.items():
-            self.seconds[who] += seconds
-
-    def as_dict(self, clients: int, layout: Layout, plain: float) -> dict[str, Any]:
-        """For the record: bytes are means per client in the sum."""
-        each = self.steps / max(1, clients)
-        return {
-            "cohorts": self.cohorts,
-            "smallest_cohort": self.smallest,
-            "repeated": self.repeated,
-            "bits": layout.bits,
-            "bytes": {
-                way: dict(zip(STEPS, each[i].tolist(), strict=True)) for i, way in enumerate(("upload", "download"))
-            },
-            "plain_upload": plain,
-            "seconds": dict(self.seconds),
-        }
-
-
 class SecureSimulator(Simulator):
     """A :class:`~fedrec.simulate.runtime.Simulator` whose server sees sums of cohorts only."""
 
@@ -131,10 +100,28 @@ class SecureSimulator(Simulator):
     @property
     def layout(self) -> Layout:
         """What is summed with the server's present state."""
+        return self.layout_with()
+
+    def layout_with(self, noise: Mapping[str, float] | None = None, bits: Bits | None = None) -> Layout:
+        """The same with noise in its fields."""
         users = int(np.diff(self.people.block.user_start).max(initial=1))
         clients = int(np.bincount(self.owner).max(initial=1))
-        fields, most = self.method.sum_fields(self.server, users), min(len(self.names), 2 * self.secure.cohort)
-        return layout_of(fields, self.method.settings, users=users, clients=clients, summands=most)
+        fields, everyone = self.method.sum_fields(self.server, users), len(self.names)
+        most = min(everyone, 2 * self.secure.cohort)
+        return layout_of(
+            fields,
+            self.method.settings,
+            users=users,
+            clients=clients,
+            summands=most,
+            everyone=everyone,
+            noise=noise,
+            bits=bits,
+        )
+
+    def noise_of(self, courses: list[Course]) -> dict[str, float]:
+        """The deviation of the noise in the sum over these cohorts; none here."""
+        return {}
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         layout, costs = self.layout, Costs()
@@ -148,7 +135,7 @@ class SecureSimulator(Simulator):
         plain = done.upload / max(1, len(answering))
         done.upload = int(costs.steps[0].sum())
         done.download += int(costs.steps[1].sum())
-        self.server = self.method.finish(self.server, Sums(total, answering), keys)
+        self.server = self.method.finish(self.server, Sums(total, answering, self.noise_of(courses)), keys)
         cost, evaluated = self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
         return replace(cost, secure=costs.as_dict(len(answering), layout, plain)), evaluated
 
@@ -217,20 +204,25 @@ class SecureSimulator(Simulator):
             for name, parts in self._parts(clients, keys, evaluate, done):
                 cohort.add(course.plan.place[name], vector_of(course.plan, parts, self.guard))
             found = cohort.finish()
-            costs.add(found)
+            costs.add(len(found.sum.survivors), found.traffic, found.seconds)
             yield found.sum
 
     def _parts(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Each participant with the sum over its clients, which come one after the other."""
         owners, seen = self.owner[clients], 0
+        shapes = {one.name: one.shape for one in self.layout.fields}
         parts: dict[str, Any] = {}
         for work in self.work(clients, keys, evaluate, done):
             summands = self.method.summands(work.reply.upload, work.download)
             losses = loss_of(work.loss)
-            for c in range(len(losses)):
-                own = {name: summand.of(c) for name, summand in summands.items()} | {LOSS: losses[c]}
-                parts = {name: parts[name] + value for name, value in own.items()} if parts else own
-                seen += 1
+            ends = np.flatnonzero(np.diff(owners[seen : seen + len(losses)])) + 1
+            for first, last in pairwise([0, *ends.tolist(), len(losses)]):
+                if not parts:
+                    parts = {name: np.zeros(shape) for name, shape in shapes.items()}
+                for name, summand in summands.items():
+                    summand.between(first, last).add_to(parts[name])
+                parts[LOSS] = parts[LOSS] + losses[first:last].sum()
+                seen += last - first
                 if seen == len(owners) or owners[seen] != owners[seen - 1]:
                     yield self.names[owners[seen - 1]], parts
                     parts = {}

@@ -20,6 +20,7 @@ from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.keyed import keys_of
 from fedrec.learn.torch.sequential import represented, sequences, train_sequences
+from fedrec.methods.fedavg import FedAvg
 from fedrec.methods.fedca.fedca import FedCa
 from fedrec.methods.fedca.settings import FedCaSettings
 from fedrec.methods.references.neumf import CentralNeuMf, CentralNeuMfSettings
@@ -72,6 +73,47 @@ def test_sequences_are_the_latest_items_in_time_order(block: Block) -> None:
         drawn = cut.negatives[user][cut.negatives[user] >= 0]
         assert not set(drawn) & set(own)
         assert ((cut.negatives[user] >= 0) == (cut.targets[user] >= 0)).all()
+
+
+def test_as_many_negatives_are_drawn_as_asked_for_and_they_change_training(block: Block) -> None:
+    one, four = sequences(block, 3, block.user_keys), sequences(block, 3, block.user_keys, 4)
+    assert four.negatives.shape == (6, 12)
+    np.testing.assert_array_equal(four.negatives >= 0, np.repeat(one.negatives >= 0, 4, axis=1))
+    for user, own in enumerate(LISTS):
+        assert not set(four.negatives[user]) & set(own)
+    backbone, table, networks = parts(5)
+    settings = TrainingSettings(dim=DIM, epochs=1)
+    found = [
+        train_sequences(block, table, settings, block.user_keys, block.client_keys, backbone, networks, negatives=count)
+        for count in (1, 4)
+    ]
+    # the loss counts every negative: fresh scores are near 0, so each adds about log 2
+    assert found[1].loss[0] - found[0].loss[0] == pytest.approx(3 * np.log(2), rel=0.6)
+    assert len(found[1].rows.ids) > len(found[0].rows.ids)
+
+
+def test_methods_hand_their_negatives_on_to_sequences(block: Block) -> None:
+    """The setting was ignored in silence."""
+    world, rows = World("w", ITEMS, block.n_users, block.n_clients), []
+    for count in (1, 3):
+        method = FedAvg(FedAvg.Settings(dim=DIM, backbone="sasrec", negatives=count, epochs=1))
+        server, private = method.start_server(world, Keys(0, 0)), method.start_clients(world, block, Keys(0, 0))
+        update = method.local_update(private, method.download(server, block.clients), block, Keys(0, 1))
+        rows.append(len(update.upload.rows.ids))
+    assert rows[1] > rows[0]
+
+
+def test_where_there_are_no_times_each_user_has_a_random_order_of_its_own(block: Block) -> None:
+    """It depends on the user's items alone: not on the file's order, on other users or on the client."""
+    many = [list(range(user, user + 10)) for user in range(8)]
+    cut = sequences(replace(block_of(many, (8,)), ordered=False), 10, keys_of(range(8)))
+    again = sequences(replace(block_of([own[::-1] for own in many[3:5]], (1, 1)), ordered=False), 10, keys_of(range(2)))
+    np.testing.assert_array_equal(cut.latest[3:5], again.latest)
+    for user, own in enumerate(many):
+        assert sorted(cut.latest[user]) == own
+        assert list(cut.latest[user]) != own
+    places = np.array([list(cut.latest[user]).index(8) for user in range(8)])  # an item that most users have
+    assert len(set(places)) > 3, "no order that is the same for everybody"
 
 
 def test_a_state_depends_on_what_came_before_only() -> None:
@@ -231,6 +273,7 @@ def test_fedca_reads_users_with_the_blended_table(block: Block) -> None:
     update = method.local_update(private, method.download(server, block.clients), block, Keys(0, 1))
     moved = replace(method.download(server, block.clients), tables=update.upload.tables + np.float32(0.3))
     scores = method.score(update.private, moved, block)
+    assert update.private.tables is not None
     tables = 0.5 * update.private.tables + 0.5 * moved.tables
     networks = {n: 0.5 * update.private.networks[n] + 0.5 * other for n, other in moved.networks.items()}
     users = represented(block, tables.astype(np.float32), method.backbone, networks)

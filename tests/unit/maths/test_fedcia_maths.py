@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -146,8 +148,33 @@ def test_a_rotation_is_found_once_and_a_changed_table_or_similarity_anew(monkeyp
     assert aligned(factors, tables[1]) == 1
 
 
+@pytest.mark.parametrize("spread", [0.0, 2.0, 9.0])
+def test_the_polar_factor_is_that_of_the_singular_value_decomposition(spread: float) -> None:
+    draw = np.random.default_rng(5)
+    scale = np.logspace(0, -spread, 24)  # the last: so small that the slower way is taken
+    factors, table = (draw.standard_normal((60, 24)) * scale for _ in range(2))
+    product = (factors.T @ (factors + 0.3 * table)).astype(np.float32)
+    found = alignment.polar(product)
+    inner, _, outer = np.linalg.svd(product.astype(np.float64))
+    np.testing.assert_allclose(factors @ found, factors @ (inner @ outer), atol=1e-5)
+    np.testing.assert_allclose(found @ found.T, np.eye(24), atol=1e-5)
+
+
+def test_many_clients_are_aligned_as_one_by_one_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(6)
+    factors = draw.standard_normal((9, 4)).astype(np.float32)
+    tables = [draw.standard_normal((9, width)).astype(np.float32) for width in (4, 3, 4, 2, 4)]
+    alone = [alignment.closed_form(factors, table) for table in tables]
+    for threads in ("1", "3"):
+        monkeypatch.setenv("FEDREC_THREADS", threads)
+        monkeypatch.setattr(alignment, "RECENT", alignment.Recent())
+        for one, other in zip(alone, alignment.closed_forms(factors, tables), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("factored", [False, True])
-def test_gradient_steps_are_those_of_autograd_on_the_norm(factored: bool) -> None:
+@pytest.mark.parametrize(("loss", "rate"), [("norm", 0.1), ("mse", 0.5)])
+def test_gradient_steps_are_those_of_autograd(factored: bool, loss: Literal["norm", "mse"], rate: float) -> None:
     import torch
 
     draw = np.random.default_rng(2)
@@ -156,10 +183,11 @@ def test_gradient_steps_are_those_of_autograd_on_the_norm(factored: bool) -> Non
     similarity = thin @ thin.T
     plain = torch.tensor(table, requires_grad=True)
     for _ in range(7):
-        (slope,) = torch.autograd.grad(torch.norm(plain @ plain.T - torch.from_numpy(similarity)), plain)
-        plain = (plain - 0.1 * slope).detach().requires_grad_()
+        apart = plain @ plain.T - torch.from_numpy(similarity)
+        (slope,) = torch.autograd.grad(torch.norm(apart) if loss == "norm" else apart.square().mean(), plain)
+        plain = (plain - rate * slope).detach().requires_grad_()
     left, right = (thin, thin) if factored else (similarity, None)
-    found = alignment.gradient_steps(table, left, right, 7, 0.1)
+    found = alignment.gradient_steps(table, left, right, 7, rate, loss)
     np.testing.assert_allclose(found, plain.detach().numpy(), atol=2e-4)
 
 

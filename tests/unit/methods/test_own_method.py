@@ -86,8 +86,8 @@ def test_it_obeys_the_laws(biased: Any) -> None:
     task = find_protocol("strict").prepare(load("demo"), 0)
     settings = biased.BiasedSettings(dim=4, epochs=2)
 
-    def run(**options: int) -> tuple[Simulator, Progress]:
-        sim = Simulator(biased.Biased(settings), population(task), task, 0, **options)
+    def run(block_clients: int) -> tuple[Simulator, Progress]:
+        sim = Simulator(biased.Biased(settings), population(task), task, 0, block_clients=block_clients)
         plan = Plan(2, 0, Participation(0.5), "download", "valid", "NDCG@10")
         return sim, run_rounds(sim, plan, Progress(), lambda *_: None)
 

@@ -19,10 +19,12 @@ from fedrec.deploy.messages.envelope import (
     pack_ask,
     pack_meet,
     pack_selected,
+    pack_step,
     unpack_answer,
     unpack_hello,
+    unpack_stepped,
 )
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected, Step, Stepped
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -71,17 +73,23 @@ class GridExchange:
         return "its key was revoked" if revoked else "not connected"
 
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
+        rounds = {ask.train or ask.evaluate for ask in asks.values()}
+        kind = TRAIN if any(ask.train for ask in asks.values()) else EVALUATE
+        letters = {name: pack_ask(ask) for name, ask in asks.items()}
+        return self._asked(letters, kind, str(max(rounds, default=0)), deadline, unpack_answer)
+
+    def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
+        letters = {name: pack_step(step) for name, step in steps.items()}
+        return self._asked(letters, QUERY, "step", deadline, unpack_stepped)
+
+    def _asked(
+        self, letters: Mapping[str, Plain], kind: str, group: str, deadline: float, unpack: Callable[[Plain], Any]
+    ) -> dict[str, Any]:
         online = set(self.grid.get_node_ids())
         ids = {hello.name: i for i, hello in self.hellos.items() if i in online}
-        packed = {name: (ids[name], to_records(pack_ask(ask))) for name, ask in asks.items() if name in ids}
-        rounds = {ask.train or ask.evaluate for ask in asks.values()}
-        train = any(ask.train for ask in asks.values())
-        found = self._round_trip(packed, TRAIN if train else EVALUATE, str(max(rounds, default=0)), deadline)
-        answers: dict[str, Answer | Fault] = {}
-        for name in asks:
-            reply = found.get(name, Fault("not connected"))
-            answers[name] = self._read(name, reply, unpack_answer)
-        return answers
+        packed = {name: (ids[name], to_records(letter)) for name, letter in letters.items() if name in ids}
+        found = self._round_trip(packed, kind, group, deadline)
+        return {name: self._read(name, found.get(name, Fault("not connected")), unpack) for name in letters}
 
     def select(self, selected: int, deadline: float) -> dict[str, Fault]:
         """Tell every node which round was selected; who did not hear it."""

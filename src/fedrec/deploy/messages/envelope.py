@@ -12,13 +12,15 @@ import numpy as np
 
 from fedrec.core.block import World
 from fedrec.deploy.messages import plain_values as read
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import BadLetter
 from fedrec.evaluation.sums import MetricSums
 
 MOST_METRICS = 1000
 MOST_PARTS = 1 << 16
 """Uploads in one answer; a node makes one for each block of its clients."""
+MOST_STEP = 4
+"""The last step of a secure sum."""
 MOST_REASON = 300
 MOST_ITEMS = 10**7
 MOST_ID = 10_000
@@ -153,6 +155,35 @@ def _sums(plain: Any) -> MetricSums:
         raise BadLetter("metric sums are not a table of names and numbers")
     named = {name: read.number("a metric sum", total) for name, total in sums.items()}
     return MetricSums(named, read.whole(plain, "count"))
+
+
+def pack_step(step: Step) -> Plain:
+    head = {"kind": "step", "run": step.run, "step": step.step, "members": list(step.contents)}
+    return _plain(head, {f"member{i}": content for i, content in enumerate(step.contents.values())})
+
+
+def unpack_step(plain: Plain) -> Step:
+    head, blocks = _opened(plain, "step")
+    return Step(_run(head), read.whole(head, "step", MOST_STEP), _members(head, blocks))
+
+
+def pack_stepped(stepped: Stepped) -> Plain:
+    head = {"kind": "stepped", "members": list(stepped.contents)}
+    return _plain(head, {f"member{i}": content for i, content in enumerate(stepped.contents.values())})
+
+
+def unpack_stepped(plain: Plain) -> Stepped:
+    return Stepped(_members(*_opened(plain, "stepped")))
+
+
+def _members(head: dict[str, Any], blocks: dict[str, bytes]) -> dict[str, bytes]:
+    """Contents by the member's name, each name once."""
+    names = read.entry(head, "members")
+    if not isinstance(names, list) or len(names) != len(blocks) or not all(isinstance(name, str) for name in names):
+        raise BadLetter("members is not a list with a name for each block")
+    if len(set(names)) < len(names) or any(len(name) > read.MOST_NAME for name in names):
+        raise BadLetter("members names somebody twice, or with too long a name")
+    return {name: read.block(blocks, f"member{i}") for i, name in enumerate(names)}
 
 
 def pack_fault(fault: Fault) -> Plain:

@@ -106,6 +106,23 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One step of a secure sum, to one node: what goes to each of its members (:mod:`fedrec.secure`)."""
+
+    run: str
+    step: int
+    """0 advertise (``contents`` is the plan alone, under the name ``plan``), then share, input, confirm, unmask."""
+    contents: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A node's answer to :class:`Step`: what its members say; those that are silent are not in it."""
+
+    contents: dict[str, bytes]
+
+
+@dataclass(frozen=True)
 class Fault:
     """Why there is no answer."""
 

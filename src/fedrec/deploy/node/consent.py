@@ -27,6 +27,10 @@ def accepted(options: NodeOptions, given: Any) -> RunSettings:
     kind: Any = find_method(settings.method, settings.settings)
     if not issubclass(kind, Method):
         raise BadInput(f"{settings.method} is not a federated method; a node has nothing to do for it")
+    if settings.secure and (options.members is None or options.sums_key is None):
+        raise BadInput("the run makes secure sums, and this node was started without --members")
+    if options.members is not None and not settings.secure:
+        raise BadInput("this node was started with --members and takes part in secure sums only")
     own = dict(settings.settings)
     for name, field in kind.Settings.model_fields.items():
         if field.json_schema_extra == FOLDER:

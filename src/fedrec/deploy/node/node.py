@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -19,16 +20,23 @@ from fedrec.core.settings import build
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
-from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected
+from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
+from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
+from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number
 from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import outgoing
+from fedrec.privacy.fields import coordinates
+from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
+from fedrec.secure.contribution import EVALUATED
+from fedrec.secure.randomness import Stream
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -51,11 +59,14 @@ class Node:
     def __init__(self, options: NodeOptions, run: str) -> None:
         self.options = options
         self.store = NodeStore(options.folder, run)
+        self.coordinates = 1
+        """Protected numbers in one client's upload, as far as seen."""
 
     def meet(self, word: Meet) -> Hello:
         """Prepare the node's data for a run, and say who is here."""
         job = {"settings": parse(word.settings), "catalogue": list(word.catalogue)}
         settings = accepted(self.options, job["settings"])
+        self.releases(settings).allow(settings.secure)
         self.store.create()
         with self.store.locked():
             if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
@@ -82,14 +93,70 @@ class Node:
             if given is not None:
                 log.info("answering again, from the stored answer")
                 return given
-            answer = self._work(ask)
-            self.store.keep_answer(digest, answer)
+            answer = self._given(ask) or self._work(ask)
+            self._charge(ask)
+            self.store.keep_answer(digest, answer, whose(ask))
+            self._keep_release(ask)
             # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
             earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
             self.store.prune(
                 {earlier, ask.base, ask.train}, {ask.selected, ask.evaluate, ask.train if ask.local else 0}
             )
             return answer
+
+    def releases(self, settings: RunSettings) -> Releases:
+        """What this run's uploads cost, and what the node's owner says to that."""
+        return Releases(self.options, method_of(settings))
+
+    def _given(self, ask: Ask) -> Answer | None:
+        """The uploads of a round that was answered before, whatever the message says now; None where it was not."""
+        if not ask.train or self.settings.secure or not self.releases(self.settings).guarded:
+            return None
+        charge = self.releases(self.settings).ledger.read().find(self.store.path.name, ask.train)
+        kept = self.store.released(ask.train)
+        if charge is None or not (charge.answered or kept):
+            return None
+        if kept is None or kept[1] != whose(ask):
+            raise Withheld(
+                f"round {ask.train} of this run was answered; its noise is not drawn again for another question"
+            )
+        log.info("round %d was answered before: the same uploads again", ask.train)
+        answer, _ = kept
+        if not ask.evaluate:
+            return answer
+        measured = self._work(replace(ask, train=0, local=False))  # metrics carry no noise; they are made anew
+        return replace(answer, valid=measured.valid, test=measured.test)
+
+    def _charge(self, ask: Ask) -> None:
+        """Before anything is sent, or stored to be sent; secure sums are charged when they are made."""
+        if ask.train and not self.settings.secure:
+            clients = self.share.block.client_keys[ask.positions]
+            self.releases(self.settings).charge(self.store.path.name, ask.train, clients, self.coordinates)
+
+    def _keep_release(self, ask: Ask) -> None:
+        if ask.train and not self.settings.secure and (releases := self.releases(self.settings)).guarded:
+            self.store.link("answer.safetensors", f"release-{ask.train}.safetensors")
+            releases.ledger.answered(self.store.path.name, ask.train)
+
+    def step(self, word: Step) -> Stepped:
+        """A step of a secure sum of what was trained and evaluated last."""
+        if not self.store.has("share.safetensors"):
+            raise UnknownRun("this node has not met this run, or has lost its files")
+        with self.store.locked():
+            require(self.settings.secure, "a secure sum in a run without them")
+            return self.summing.step(word)
+
+    @cached_property
+    def summing(self) -> Summing:
+        made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
+        made.guard = SumReleases(
+            self.releases(self.settings),
+            self.share,
+            self.options.secure_colluding,
+            self.settings.epsilon is not None,
+            Stream.system,
+        )
+        return made
 
     def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""
@@ -121,6 +188,14 @@ class Node:
     def names(self) -> Names:
         return Names(**self.store.read_json("names.json"))
 
+    def keys(self, number: int) -> Keys:
+        """The randomness of a round: clients draw from a secret of this node, unless the run must be repeatable."""
+        if self.options.repeatable:
+            return Keys(self.settings.seed, number)
+        if not self.store.has("secret.json"):
+            self.store.write_json("secret.json", {"secret": secrets.token_hex(32)})
+        return Keys(self.settings.seed, number, str(self.store.read_json("secret.json")["secret"]))
+
     def private(self, name: str) -> Any:
         """Private state out of one of the node's files."""
         return self.store.read(name, self.method.Private)[0]
@@ -138,9 +213,12 @@ class Node:
         if ask.evaluate:
             tally.add_all(private, download, block, size)
             self._keep_evaluated(ask.evaluate, f"state-{ask.base}.safetensors", ask.download, tally)
+        collected = None
+        if self.settings.secure:
+            collected = Collected(self.options.name, block.n_clients, self.settings.secure_by == "clients")
         answer = tally.answer()
         if not ask.train:
-            return answer
+            return answer if collected is None else self._keep_parts(ask, collected, tally)
         if ask.local:
             idle = np.setdiff1d(np.arange(block.n_clients), ask.positions)
             tally.add_all(private, download, block, size, idle)
@@ -148,7 +226,7 @@ class Node:
         counts: list[int] = []
         loss = 0.0
         chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
-        keys = Keys(self.settings.seed, ask.train)
+        keys = self.keys(ask.train)
         for first in range(0, len(ask.positions), size):
             positions = ask.positions[first : first + size]
             part = block.take(positions)
@@ -161,10 +239,16 @@ class Node:
             received = gather(download, *among)
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
             refuse_not_finite(self.method.name, update.upload)
+            self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
-            uploads.append(wire.encode(chain.apply(update.upload, part, keys), form))
-            counts.append(len(positions))
-            loss += float(np.nansum(update.loss))
+            sent = chain.apply(update.upload, part, keys)
+            if collected is None:
+                uploads.append(wire.encode(sent, form))
+                counts.append(len(positions))
+                loss += float(np.nansum(update.loss))
+            else:
+                whole = chain.restore(wire.rounded(sent, form))
+                collected.add(positions, self.method.summands(whole, received), update.loss)
             if ask.local:
                 local = self.method.model(received) if update.local is None else update.local
                 tally.add(positions, self.method.score(update.private, local, part))
@@ -172,7 +256,19 @@ class Node:
         if ask.local:
             self._keep_evaluated(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
             answer = tally.answer()
+        if collected is not None:
+            return self._keep_parts(ask, collected, tally)
         return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
+
+    def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:
+        """What waits to be summed stays here; the answer says no more than that it waits."""
+        if ask.evaluate or ask.local:
+            for part in EVALUATED:
+                collected.add_metrics(
+                    part, self.share.block.user_start, tally.values[part], sorted(tally.metrics.names)
+                )
+        self.store.write(PARTS, collected.parts, number=str(sum_number(ask.evaluate, ask.train)))
+        return Answer()
 
     def _refuse_impossible(self, ask: Ask) -> None:
         """A message that no server of this run would send; it is the server's word against the node's own files."""
@@ -199,7 +295,7 @@ class Node:
             return self.private(name)
         if ask.base:
             raise UnknownRun(f"the private state of round {ask.base} is not here any more")
-        private = self.method.start_clients(ask.world, block, Keys(self.settings.seed, 0))
+        private = self.method.start_clients(ask.world, block, self.keys(0))
         self.store.write(name, private)
         return private
 
@@ -214,8 +310,6 @@ class Tally:
     """Metric values of the node's users; only their sums leave."""
 
     def __init__(self, share: Share, node: Node) -> None:
-        from fedrec.evaluation.protocols import find as find_protocol
-
         self.share, self.node = share, node
         self.metrics = find_protocol(node.settings.protocol).metrics
         self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}

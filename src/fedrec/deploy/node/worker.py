@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from fedrec.deploy.messages.envelope import (
     pack_answer,
     pack_fault,
     pack_hello,
+    pack_stepped,
     unpack_ask,
+    unpack_step,
     unpack_word,
 )
 from fedrec.deploy.messages.inspection import Template
@@ -23,9 +26,13 @@ from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.node.news import MARK
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
+from fedrec.privacy.ledger import OwnerPolicy, Withheld
 from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")
+
+LIMITS = tuple(field.name for field in fields(OwnerPolicy))
+"""Entries of the node's configuration that are its owner's."""
 
 
 def options_of(config: dict[str, Any]) -> NodeOptions:
@@ -43,7 +50,12 @@ def options_of(config: dict[str, Any]) -> NodeOptions:
         device=str(config.get("device", NodeOptions.device)),
         memory_mb=int(config.get("memory-mb", NodeOptions.memory_mb)),
         repeatable=bool(config.get("repeatable", False)),
+        members=Path(str(config["members"])) if config.get("members") else None,
+        sums_key=Path(str(config["sums-key"])) if config.get("sums-key") else None,
+        secure_least=int(config.get("secure-least", NodeOptions.secure_least)),
+        secure_colluding=float(config.get("secure-colluding", NodeOptions.secure_colluding)),
         key=Path(str(key)) if key else None,
+        policy=OwnerPolicy(**{name: float(config.get(name, getattr(OwnerPolicy, name))) for name in LIMITS}),
     )
 
 
@@ -58,6 +70,9 @@ class Worker:
         """The reply to a message. What went wrong is written here; only its kind leaves the node."""
         try:
             return self._handle(plain)
+        except Withheld as problem:  # the owner's word, made to be said
+            log.warning("withheld: %s", problem)
+            return pack_fault(Fault(str(problem)))
         except Exception as problem:
             folder = self.options.folder
             private_folder(folder)
@@ -76,6 +91,12 @@ class Worker:
                 seconds = time.perf_counter() - began
                 log.info("%sround %d done: %d clients, %.1f s", MARK, ask.train, len(ask.positions), seconds)
             return answer
+        if kind_of(plain) == "step":
+            step = unpack_step(plain)
+            node = self.nodes.get(step.run) or Node(self.options, step.run)
+            stepped = pack_stepped(node.step(step))
+            self.nodes[step.run] = node
+            return stepped
         word = unpack_word(plain)
         node = Node(self.options, word.run)
         if isinstance(word, Meet):

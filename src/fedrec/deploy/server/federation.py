@@ -35,7 +35,7 @@ from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.inspection import Misfit, Template
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Step, Stepped
 from fedrec.deploy.server.folding import Fold
 from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
@@ -44,6 +44,7 @@ from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.compressed import FORMS
+from fedrec.robust.defence import Defence
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -76,6 +77,9 @@ class Exchange(Protocol):
 
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         """Ask nodes, all at once; what is not there by the deadline (seconds) is a fault."""
+
+    def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
+        """The same for a step of a secure sum."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,9 @@ class Federation:
         upcoming: Upcoming,
         metrics: MetricSet,
         selected: Callable[[], int] = lambda: 0,
+        robust: Defence = Defence(),
     ) -> None:
+        self.robust = robust
         self.method, self.world, self.roster, self.exchange, self.rules = method, world, roster, exchange, rules
         self.run, self.seed, self.upcoming, self.selected = run, seed, upcoming, selected
         self.form = wire.Form.of(method.settings)
@@ -235,11 +241,7 @@ class Federation:
         """Ask every node that has something to do, until enough of them have answered well; fold what they sent."""
         began, folding = time.perf_counter(), 0.0
         whole = bool(evaluate) or local
-        asks: dict[str, Ask] = {}
-        for place in self.roster.places:
-            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
-            if whole or len(here):
-                asks[place.name] = self._ask(place, here, evaluate, train, local, whole)
+        asks = self._asks(answering, evaluate, train, local, whole)
         taken: dict[str, Taken] = {}
         faults: dict[str, str] = {}
         state: Any = None
@@ -269,6 +271,15 @@ class Federation:
         seconds = time.perf_counter() - began - folding
         return Exchanged(answering, {n: one.folded() for n, one in taken.items()}, missing, seconds, state, folding)
 
+    def _asks(self, answering: Int64, evaluate: int, train: int, local: bool, whole: bool) -> dict[str, Ask]:
+        """What every node that has something to do is asked."""
+        asks: dict[str, Ask] = {}
+        for place in self.roster.places:
+            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
+            if whole or len(here):
+                asks[place.name] = self._ask(place, here, evaluate, train, local, whole)
+        return asks
+
     def _enough(self, taken: Mapping[str, Any], asks: Mapping[str, Any]) -> bool:
         return not asks or len(taken) >= self.rules.least * len(asks)
 
@@ -296,12 +307,17 @@ class Federation:
 
     def _folded(self, taken: Mapping[str, Taken], number: int, asked: int) -> tuple[Any, dict[str, str]]:
         """The next state of the server, and whose uploads are not in it because it would not be one."""
-        fold = Fold(self.method, self.server, Keys(self.seed, number), self._replies, self._works)
+        fold = Fold(self.method, self.server, Keys(self.seed, number), self._replies, self._guarded, self._works)
         state, culprits = fold.without_culprits(taken)
         if culprits and len(taken) - len(culprits) < self.rules.least * asked:
             fold = replace(fold, tried=None)  # a trial alone does not end a run: what is finite is taken
             state, culprits = fold.without_culprits(taken)
         return state, culprits
+
+    def _guarded(self, before: Any, replies: Iterator[Reply[Any]], keys: Keys) -> Any:
+        """The method's fold behind the run's defence."""
+        users = np.concatenate([place.users for place in self.roster.places])
+        return self.robust.fold(self.method, before, replies, keys, users, self.world.n_items)
 
     def _works(self, state: Any) -> bool:
         """Whether clients could work with a new state, tried in the place of some nodes' first clients.

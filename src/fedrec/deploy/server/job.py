@@ -38,6 +38,8 @@ class Job:
     catalogue: tuple[str, ...] = ()
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     roster: Roster | None = None
+    members: dict[str, Any] = field(default_factory=dict)
+    """Who takes part in secure sums (:mod:`fedrec.deploy.members`); empty where there are none."""
 
     def write(self, folder: Path) -> None:
         plain = {
@@ -48,6 +50,8 @@ class Job:
             "own_data": self.own_data,
             "roster": None if self.roster is None else self.roster.as_dict(),
         }
+        if self.members:
+            plain["members"] = self.members
         if self.catalogue:
             text = "\n".join(self.catalogue) + "\n"
             plain["catalogue"] = digest(text.encode())
@@ -70,6 +74,7 @@ class Job:
                 catalogue=catalogue,
                 run=str(plain["run"]),
                 roster=None if plain["roster"] is None else Roster.from_dict(plain["roster"]),
+                members=dict(plain.get("members", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise damaged(path, f"it is not a job ({type(problem).__name__}: {problem})", ADVICE) from None

@@ -21,11 +21,12 @@ from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.job import Job, write_served
 from fedrec.deploy.server.outcome import Served, finish
 from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.summing import SecureFederation
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.keyed import U64
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.plan import plan_of
+from fedrec.runs.plan import defence_of, plan_of
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -65,7 +66,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
-    runtime = Federation(
+    runtime = (SecureFederation if settings.secure else Federation)(
         method,
         roster.world(job.data_name, job.n_items),
         roster,
@@ -76,15 +77,19 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         upcoming(plan),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
+        defence_of(settings),
     )
-    runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
 
     def joined(now: Roster) -> None:
         nonlocal roster
         job.with_roster(now).write(path)  # before anybody is asked: a server that comes back knows them
         roster = now
 
-    runtime.joined = joined
+    if isinstance(runtime, SecureFederation):  # who takes part in secure sums was agreed on out of band
+        runtime.with_members(settings, job.members)
+    else:
+        runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
+        runtime.joined = joined
     progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
     prepared = time.perf_counter() - began
     write_served(path, done=False, state="running")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedrec.core.loop import PerUser, Progress, Record
+from fedrec.core.loop import Progress, Record
 from fedrec.core.population import Population
 from fedrec.core.reference import Reference
 from fedrec.core.state import flatten
@@ -60,9 +60,9 @@ class HeldFolder(RunFolder):
         self.claim.check()
         super().checkpoint(progress, state)
 
-    def finish(self, result: dict[str, Any], model: Any, per_user: PerUser | None, user_ids: Any) -> None:
+    def finish(self, *given: Any) -> None:
         self.claim.check()
-        super().finish(result, model, per_user, user_ids)
+        super().finish(*given)
 
 
 @dataclass

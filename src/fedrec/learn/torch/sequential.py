@@ -1,8 +1,9 @@
 """Training and reading a sequential backbone for a block of clients, in batched torch.
 
-A user's training items in time order are one sequence; position by position the next item is set against one
-random item the user does not have (binary cross-entropy). Clients are stacked: losses are summed over them, so
-each one's gradient is its own, and all of a group make the same number of steps, in lockstep.
+A user's training items in time order are one sequence (in a random order where there are no times); position by
+position the next item is told from random items that the user does not have (binary cross-entropy). Clients are
+stacked: losses are summed over them, so each one's gradient is its own, and all of a group make the same number of
+steps, in lockstep.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fedrec import keyed
 from fedrec.backbones.sasrec import SasRec
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
-from fedrec.data.ragged import Int64, offsets, segments
+from fedrec.data.ragged import Int32, Int64, offsets, segments
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks
 from fedrec.learn.samples import nth_free
@@ -35,26 +36,27 @@ class Sequences:
 
     inputs: Int64  # [users, length]
     targets: Int64  # [users, length] the item after each input
-    negatives: Int64  # [users, length] an item the user does not have
+    negatives: Int64  # [users, length * N] N items at a time that the user does not have
     latest: Int64  # [users, length] what the next item is predicted from
 
 
-def sequences(block: Block, length: int, keys: U64) -> Sequences:
-    """Sequences of every user of a block; ``keys`` ``[users]`` streams for the negatives."""
+def sequences(block: Block, length: int, keys: U64, negatives: int = 1) -> Sequences:
+    """Sequences of every user of a block; ``keys`` ``[users]`` streams for the negatives, ``negatives`` a position."""
     counts, ends = block.train.counts, block.train.start[1:]
+    items = block.train.values if block.ordered else shuffled_items(block)
     place = np.arange(-length, 0)  # [length] positions from the end
 
     def cut(shift: int) -> Int64:
         at = ends[:, None] + place[None, :] - shift
         inside = at >= (ends - counts)[:, None]
-        values = block.train.values[np.maximum(at, 0)] if len(block.train.values) else np.zeros(at.shape)
+        values = items[np.maximum(at, 0)] if len(items) else np.zeros(at.shape)
         return np.where(inside, values, -1).astype(np.int64)
 
     latest = cut(0)
     inputs = cut(1)
     targets = np.where(inputs >= 0, latest, -1)
     free = block.n_items - block.exclude.counts
-    words = keyed.words(keys, length)
+    words = keyed.words(keys, length * negatives)
     rank = ((words >> np.uint64(32)) * free[:, None].astype(np.uint64) >> np.uint64(32)).astype(np.int64)
     exclude = block.exclude.values if len(block.exclude.values) else np.zeros(1, np.int32)
     wide = np.broadcast_to(block.exclude.start[:-1, None], rank.shape).ravel()
@@ -62,7 +64,17 @@ def sequences(block: Block, length: int, keys: U64) -> Sequences:
     drawn = nth_free(exclude, wide, many, rank.ravel()).reshape(rank.shape)
     usable = (targets >= 0) & (free > 0)[:, None]
     targets = np.where(usable, targets, -1)
-    return Sequences(np.where(usable, inputs, -1), targets, np.where(usable, drawn, -1), latest)
+    told = np.where(np.repeat(usable, negatives, axis=1), drawn, -1)
+    return Sequences(np.where(usable, inputs, -1), targets, told, latest)
+
+
+def shuffled_items(block: Block) -> Int32:
+    """Training items, each user's in a random order that depends on the user's own items alone."""
+    train, owner = block.train, block.train.owners
+    words = keyed.streams(keyed.stream(0, "no times"), train.values.astype(np.uint64))
+    own = np.zeros(block.n_users, np.uint64)
+    np.add.at(own, owner, words)
+    return train.values[np.lexsort((keyed.mix(words + keyed.mix(own)[owner]), owner))]
 
 
 def train_sequences(
@@ -77,6 +89,7 @@ def train_sequences(
     proximal: float = 0.0,
     lr_items: float | None = None,
     lr_users: float | None = None,
+    negatives: int = 1,
 ) -> Trained:
     """Train every client of a block on its users' sequences; see :func:`fedrec.learn.train.train_block`.
 
@@ -84,7 +97,7 @@ def train_sequences(
     ``batch_size`` sequences). The users that come back are the states after each user's latest items, with the
     trained model; ``lr_users`` means nothing here.
     """
-    cut = sequences(block, backbone.length, draws)
+    cut = sequences(block, backbone.length, draws, negatives)
     shared = {name for name, one in _shapes(backbone, table.shape[-1]).items() if networks[name].shape == one}
     out = Trained(
         users=np.zeros((block.n_users, table.shape[-1]), np.float32),
@@ -252,8 +265,9 @@ def _train_group(
         real = targets != group.padding
         states = backbone.represent(rows[inputs], inputs != group.padding, networks)
         positive = (states * rows[targets]).sum(-1)
-        negative = (states * rows[group.picked(which, group.negatives)]).sum(-1)
-        each = -(logsigmoid(positive) + logsigmoid(-negative)) * real  # [clients, width, length]
+        told = group.picked(which, group.negatives).view(*targets.shape, -1)  # [clients, width, length, N]
+        negative = (states.unsqueeze(-2) * rows[told]).sum(-1)
+        each = -(logsigmoid(positive) + logsigmoid(-negative).sum(-1)) * real  # [clients, width, length]
         positions = real.sum((1, 2))
         loss = (each.sum((1, 2)) / positions.clamp(min=1)).sum()
         if proximal > 0:

@@ -139,8 +139,9 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
 
             draws, order = keys.users(block, "negatives"), keys.clients(block, "batches")
             return train_sequences(
-                block, table, self.settings, draws, order, self.backbone, networks, self.device, **more
-            )
+                block, table, self.settings, draws, order, self.backbone, networks, self.device,
+                negatives=self.settings.negatives, **more,
+            )  # fmt: skip
         engine = self.settings.engine
         samples = draw(
             block,

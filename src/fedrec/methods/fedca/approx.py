@@ -23,7 +23,7 @@ from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.errors import BadInput
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 from fedrec.methods._shared.personal import of_clients, tickets
-from fedrec.methods.fedca.fedca import data_part
+from fedrec.methods.fedca.data_part import data_part
 from fedrec.methods.fedca.messages import Reported
 from fedrec.methods.fedca.settings import FedCaApproxSettings
 
@@ -68,6 +68,7 @@ class FewUpload(messages.Upload):
     tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients]
     subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")  # [interactions, k] X_u
     components: Float32 | None = per_client(protect=False)  # never here: one shape for both modes
+    gains: Float32 | None = per_client(protect=False)  # nor this
 
 
 class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]):
@@ -99,6 +100,12 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
         chosen = self.settings
         if "code" in (chosen.variant_similarity, chosen.variant_complementarity):
             raise BadInput("fedca-approx has the paper's similarity and complementarity; leave variant_... out")
+        kept = FedCaApproxSettings()
+        for name in ("blend", "proxy", "train_from", "averaged", "own_term", "standardised", "variant_similarity"):
+            if getattr(chosen, name) != getattr(kept, name):
+                raise BadInput(f"fedca-approx has {name}={getattr(kept, name)} only; leave it out, or use fedca")
+        if chosen.auto:
+            raise BadInput("fedca-approx needs numbers for alpha and beta; auto is fedca's")
         if chosen.backbone != "mf":
             raise BadInput(f"fedca-approx works with backbone=mf only, not {chosen.backbone}")
         if chosen.noise or chosen.clip or chosen.compress != "none":
@@ -148,7 +155,7 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
         tables -= download.base
         few = few_rows(tables, private.ids.shape[1])
         drawn = None if self.settings.r == 1 else tickets(block, keys)
-        upload = FewUpload(few.ids, few.values, block.sizes.astype(np.int32), drawn, **data)
+        upload = FewUpload(few.ids, few.values, block.sizes.astype(np.int32), drawn, **data, gains=None)
         local = messages.held(FewDownload(download.base, few.ids, few.values))
         return Update(FewPrivate(trained.users, few.ids, few.values), upload, trained.loss, local)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core import messages
-from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user
+from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user, shared
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.methods._shared.personal import PersonalDownload, lowest
+from fedrec.methods.fedca.auto import Trials
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,14 @@ class FedCaServer:
     networks: dict[str, Array]  # [clients, ...]
     first: Float32  # [n_items, d] the table everybody started from
     weights: Float32  # [clients, clients] W of the last round in which a client was aggregated
+    common: Float32 | None = None  # [n_items, d] the average by p, where training starts from it
+    common_networks: dict[str, Array] = field(default_factory=dict)
+    trials: Trials | None = None  # of alpha=auto, beta=auto
+
+    @property
+    def sent(self) -> Float32:
+        """What training starts from: ``[n_items, d]``, or one a client."""
+        return self.tables if self.common is None else self.common
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,10 @@ class FedCaPrivate(messages.Private):
 
 @dataclass(frozen=True)
 class FedCaDownload(PersonalDownload):
-    """The client's own mixture."""
+    """The client's own mixture, and the average where training starts from it."""
+
+    common: Float32 | None = shared()  # [n_items, d]
+    common_networks: dict[str, Array] = shared()
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,7 @@ class FedCaUpload(messages.Upload):
     # [interactions, k] X_u; has noise of its own
     subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")
     components: Float32 | None = per_client(protect=False)  # [clients, k, d] instead of X_u, as coded
+    gains: Float32 | None = per_client(protect=False)  # [clients, 2] of alpha=auto, beta=auto
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,7 @@ class Reported:
     tickets: NDArray[np.uint32]  # [n]
     subspaces: Any  # [rows, k] or None
     components: Any  # [n, k, d] or None
+    gains: Any  # [n, 2] or None
 
     @classmethod
     def of(cls, clients: Sequence[Int64], uploads: Sequence[Any]) -> Reported:
@@ -75,7 +89,8 @@ class Reported:
         if tickets is None:
             tickets = np.zeros(len(sizes), np.uint32)
         everyone = np.concatenate(clients)
-        return cls(everyone, sizes, offsets(sizes), tickets, stacked("subspaces"), stacked("components"))
+        others = (stacked(name) for name in ("subspaces", "components", "gains"))
+        return cls(everyone, sizes, offsets(sizes), tickets, *others)
 
     def aggregated(self, share: float) -> Reported:
         """The share of the clients that is aggregated, by ascending number."""
@@ -83,5 +98,16 @@ class Reported:
         chosen = chosen[np.argsort(self.clients[chosen], kind="stable")]
         rows = None if self.subspaces is None else self.subspaces[segments(self.start, chosen)]
         components = None if self.components is None else self.components[chosen]
+        gains = None if self.gains is None else self.gains[chosen]
         sizes = self.sizes[chosen]
-        return Reported(self.clients[chosen], sizes, offsets(sizes), self.tickets[chosen], rows, components)
+        return Reported(self.clients[chosen], sizes, offsets(sizes), self.tickets[chosen], rows, components, gains)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the weights are made of, between the aggregated clients."""
+
+    clients: Int64  # [n]
+    proxy: Array  # [n] p up to scale
+    similar: Any  # [n, n] s, or None
+    complementary: Any  # [n, n] c, or None

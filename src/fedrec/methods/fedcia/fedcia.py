@@ -19,7 +19,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.core.sums import SumField, Summand, Summands, Sums
-from fedrec.maths.alignment import closed_form, gradient_steps
+from fedrec.maths.alignment import closed_forms, gradient_steps
 from fedrec.maths.lowrank_similarity import FactoredSum, top_factors, truncated
 from fedrec.maths.packed import pack, packed_size, unpack
 from fedrec.methods.fedcia import models
@@ -54,24 +54,31 @@ class SimilarityExchange:
 
     def local_update(self, private: OwnModel, download: Any, block: Block, keys: Keys) -> Update[OwnModel, CiaUpload]:
         assert private.tables is not None
-        for client in range(block.n_clients):
-            own = private.tables[client, :, : models.width(self.settings, block, client)]
-            own[:] = self.aligned(own, download)
+        tables = self.own_tables(private, block)
+        for own, near in zip(tables, self.aligned(tables, download), strict=True):
+            own[:] = near
         kept, loss = models.train(private, block, keys, self.settings, self.device)  # L_pred (Eq. 5)
         assert kept.tables is not None
         return Update(kept, self.upload(kept.tables), loss, messages.held(NOTHING))
 
-    def aligned(self, table: Float32, received: Any) -> Float32:
-        """A client's table brought near to the global similarity: ``L_item = MSE(E E', C_s)`` (Eq. 6)."""
-        chosen, left = self.settings, received.left
+    def own_tables(self, private: OwnModel, block: Block) -> list[Float32]:
+        """Views ``[m, width]`` of the clients' tables."""
+        assert private.tables is not None
+        return [
+            private.tables[client, :, : models.width(self.settings, block, client)] for client in range(block.n_clients)
+        ]
+
+    def aligned(self, tables: list[Float32], received: Any) -> list[Float32]:
+        """Clients' tables brought near to the global similarity: ``L_item = MSE(E E', C_s)`` (Eq. 6)."""
+        chosen, left, right = self.settings, received.left, received.left
+        if chosen.align == "none" or (left is None and received.whole is None):
+            return tables
         if chosen.align == "closed":
-            return table if left is None else closed_form(left, table, self.device)
+            return closed_forms(left, tables, self.device)
         if received.whole is not None:
-            similarity = unpack(received.whole, len(table))
-            return gradient_steps(table, similarity, None, chosen.align_steps, chosen.align_lr, self.device)
-        if left is not None:
-            return gradient_steps(table, left, left, chosen.align_steps, chosen.align_lr, self.device)
-        return table
+            left, right = unpack(received.whole, len(tables[0])), None
+        steps = (chosen.align_steps, chosen.align_lr, chosen.align_loss, self.device)
+        return [gradient_steps(table, left, right, *steps) for table in tables]
 
     def upload(self, tables: Float32) -> CiaUpload:
         """``C_k = E E'`` of every client (section 5.2.2), or its top factors (section 5.4.2)."""
@@ -125,9 +132,8 @@ class SimilarityExchange:
         """Each client with its own model, its table aligned with what it received last."""
         assert private.tables is not None
         scores = np.empty((block.n_users, block.n_items), np.float32)
-        for client in range(block.n_clients):
-            own = private.tables[client, :, : models.width(self.settings, block, client)]
-            models.score_one(scores, private, self.aligned(own, model), block, client, self.settings)
+        for client, table in enumerate(self.aligned(self.own_tables(private, block), model)):
+            models.score_one(scores, private, table, block, client, self.settings)
         return scores
 
     def settled_after(self) -> int | None:

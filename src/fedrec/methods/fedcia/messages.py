@@ -18,6 +18,8 @@ class CiaServer:
     whole: Float32 | None = None  # [m, m] filter, or [m (m + 1) / 2] similarity
     left: Float32 | None = None  # [m, r] factors of it
     right: Float32 | None = None  # [m, r] where it is not symmetric
+    normal: Float32 | None = None  # [m, m] or [m, r + k] what clients receive with global_filter=normalised
+    normal_right: Float32 | None = None  # [m, r + k]
 
 
 @dataclass(frozen=True)

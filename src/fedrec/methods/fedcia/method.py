@@ -13,6 +13,7 @@ from fedrec.core.method import Card, Keys, Method, Reply, Update
 from fedrec.core.sums import SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
+from fedrec.methods.fedcia import normalised
 from fedrec.methods.fedcia.fedcia import SimilarityExchange
 from fedrec.methods.fedcia.filters import FilterExchange
 from fedrec.methods.fedcia.messages import CiaDownload, CiaServer, CiaUpload
@@ -35,6 +36,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         private="user vectors, item table, network, interactions",
         upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "alignment by the closed form (Procrustes) unless align=gradient: the server sends the top factors of C_s",
             "the similarity crosses the wire as its upper triangle: half the bytes, and no entry is noised twice",
@@ -62,6 +64,8 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         return self.exchange.start_clients(world, block, keys)
 
     def download(self, server: CiaServer, clients: Int64) -> CiaDownload:
+        if server.normal is not None:
+            return normalised.received(server)
         return CiaDownload(server.whole, server.left, server.right)
 
     def local_update(
@@ -87,7 +91,10 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         return self.exchange.summands(upload)
 
     def finish(self, server: CiaServer, sums: Sums, keys: Keys) -> CiaServer:
-        return self.exchange.finish(server, sums)
+        moved = self.exchange.finish(server, sums)
+        if self.settings.parameter_free and self.settings.global_filter == "normalised":
+            return normalised.with_filter(moved, self.settings.k, self.settings.alpha)
+        return moved
 
     def score(self, private: OwnModel, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         scores = self.exchange.score(private, model, block)

@@ -28,6 +28,11 @@ class FedCiaSettings(TrainingSettings):
     layers: int = Field(3, ge=1, description="layers of lightgcn")
     k: int = Field(32, ge=1, description="singular vectors of gfcf's low-pass filter")
     alpha: float = Field(0.3, ge=0, description="weight of gfcf's low-pass filter beside the linear one")
+    global_filter: Literal["mean", "normalised"] = Field(
+        "mean",
+        description="gfcf's global filter: the mean of the clients' (section 5.3.1), or that mean normalised "
+        "by its diagonal, with a low-pass filter of the whole (the server works both out)",
+    )
     beta: float = Field(60.0, ge=0, description="weight of the global filter beside the client's own (section 5.3.2)")
     align: Literal["closed", "gradient", "none"] = Field(
         "closed",
@@ -36,6 +41,9 @@ class FedCiaSettings(TrainingSettings):
     )
     align_steps: int = Field(100, ge=1, description="gradient steps (epoch_i)")
     align_lr: float = Field(0.1, gt=0, description="rate of the gradient steps")
+    align_loss: Literal["norm", "mse"] = Field(
+        "norm", description="what gradient steps make small: the norm |E E' - C_s| (public code), or the MSE of Eq. (6)"
+    )
     form: Literal["auto", "full", "truncated"] = Field(
         "auto",
         description=f"what is sent: the whole matrix, or its top singular vectors (section 5.4.2); auto: whole up to "

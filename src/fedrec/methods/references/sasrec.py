@@ -6,7 +6,7 @@ Table 4. Trained by the same primitive as the federated methods: one client that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -42,7 +42,8 @@ class CentralSasRecSettings(Settings):
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")
     weight_decay: float = Field(0.0, ge=0, description="L2 penalty added to the gradient of network layers")
     shrink: float = Field(1e-3, ge=0, lt=1, description="item rows are shrunk by this share after each round (L2)")
-    objective: Literal["bce"] = Field("bce", description="next item against one random item")
+    negatives: int = Field(1, ge=1, description="random items that each next item is told from")
+    objective: Literal["bce"] = Field("bce", description="next item against random items")
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch")
 
 
@@ -57,7 +58,8 @@ class CentralSasRec(InEpochs[Attention]):
         "Kang and McAuley, ICDM 2018",
         "no dropout; item rows shrink a little each round instead",
         "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
-        "where the data has no times, histories stand in the order of the source, which may mean nothing",
+        "where the data has no times, each history is read in a random order of its own, the same in every run: the "
+        "source's order means nothing, and misleads",
     )
 
     def backbone(self) -> SasRec:
@@ -77,7 +79,15 @@ class CentralSasRec(InEpochs[Attention]):
         everyone = one_client(data)
         draws, batches = keys.users(everyone, "negatives"), keys.clients(everyone, "batches")
         trained = train_sequences(
-            everyone, state.items, self.settings, draws, batches, self.backbone(), state.networks, self.device
+            everyone,
+            state.items,
+            self.settings,
+            draws,
+            batches,
+            self.backbone(),
+            state.networks,
+            self.device,
+            negatives=self.settings.negatives,
         )
         items = moved(state.items, trained) * np.float32(1.0 - self.settings.shrink)
         networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
@@ -86,5 +96,5 @@ class CentralSasRec(InEpochs[Attention]):
     def score(self, state: Attention, data: Central, users: Int64) -> Float32:
         from fedrec.learn.torch.sequential import represented
 
-        some = one_client(Central(data.world, data.train.take(users), data.exclude.take(users)))
+        some = one_client(replace(data, train=data.train.take(users), exclude=data.exclude.take(users)))
         return represented(some, state.items, self.backbone(), state.networks, self.device) @ state.items.T

@@ -1,6 +1,6 @@
 """The fast twin of the plain objectives of Fed3CR and FedRAP: one step of descent with gradients written out.
 
-For dot-product and affine scorers; tested against torch's own gradients of what stands in the papers' files.
+For dot-product and affine scorers on the CPU; tested against torch's own gradients of what stands in the papers' files.
 With ``G = W^T W`` and ``K = C^T V`` (both d x d) the losses of Fed3CR need no enhanced table:
 
     rec   s = (W^T u) . c_j + u . v_j + b                                                        (Eq. 11-13)
@@ -17,9 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedrec.backbones.base import Backbone
+from fedrec.methods.two_views.autograd import rate_of
 from fedrec.methods.two_views.generator import MATRIX, descend_generator, generate
 from fedrec.methods.two_views.overshoot import generator_gain, orthogonal_weight
-from fedrec.methods.two_views.rows import CopiedRows, RowsInPlace, RowWork
+from fedrec.methods.two_views.rows import RowsInPlace
 from fedrec.methods.two_views.step import Batch, Objective, Positives, State
 
 
@@ -41,11 +42,10 @@ def ranking_slopes(personal: Tensor, enhanced: Tensor, scale: float) -> tuple[Te
 
 
 def _step(state: State, batch: Batch, positives: Positives, chosen: Objective, affine: bool) -> Tensor:
-    active, rate = batch.active, chosen.lr_items
-    own_rate = rate * chosen.private_rate
+    active, rate, own_rate = batch.active, rate_of("shared", chosen), rate_of("private", chosen)
     shared, private = state.shared[:active], state.private[:active]  # [active, m, d]
     n_items, dim = shared.shape[1:]
-    rows: RowWork = (RowsInPlace if state.in_place else CopiedRows)(state, batch)
+    rows = RowsInPlace(state, batch)
 
     def spare(name: str = "spare") -> Tensor:  # [active, m, d] for a temporary
         return state.scratch.take(name, active, n_items, dim)

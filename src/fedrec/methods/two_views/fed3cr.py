@@ -12,15 +12,20 @@ complementarity=l2, mutual-information.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
-from fedrec.core.block import Block
+from fedrec.core.block import Block, World
 from fedrec.core.method import Card, Keys, Update
-from fedrec.methods._shared.embedding import ItemDownload, ItemUpload
+from fedrec.core.sums import Sums
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.methods._shared.gradients import GradientServer
 from fedrec.methods.two_views.fedrap import regularisers, schedule
 from fedrec.methods.two_views.held import TwoViewPrivate
+from fedrec.methods.two_views.plugged import BASES
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
 from fedrec.methods.two_views.views import TwoViews
@@ -117,10 +122,6 @@ def complementarity(enhanced: Tensor, personal: Tensor, chosen: Objective) -> Te
     return correlation.square().sum((1, 2)) / enhanced.shape[2]
 
 
-SCORERS = {"none": "mf", "fedmf": "mf", "fedncf": "ncf", "pfedrec": "affine", "fedrap": "affine"}
-"""The score function of each method that the mechanism is plugged into."""
-
-
 class Fed3crSettings(TwoViewSettings):
     """Settings of Fed3CR."""
 
@@ -133,8 +134,9 @@ class Fed3crSettings(TwoViewSettings):
     beta_o: float = Field(0.5, ge=0, description="weight of complementarity (Eq. 19; searched in 0.1 .. 1)")
     base: Literal["none", "fedmf", "fedncf", "pfedrec", "fedrap"] = Field(
         "none",
-        description="method whose score function (and losses) the mechanism is plugged into (Figure 8)",
+        description="method whose algorithm the mechanism is plugged into (Figure 8)",
     )
+    server_lr: float = Field(0.05, gt=0, description="with base=fedmf: the server's rate along the gradients")
     lambda_: float = Field(0.01, ge=0, description="with base=fedrap: weight of the tables' difference")
     mu: float = Field(0.01, ge=0, description="with base=fedrap: weight of the shared table's sparsity")
 
@@ -170,7 +172,14 @@ class Fed3cr(TwoViews):
             "the alternatives of Figure 4 are the usual forms (cosine, InfoNCE among the mini-batch, mean squared "
             "distance, mutual information of Gaussian dimensions): the paper gives no formulas",
             "plugged into a method without a private item table (base=fedmf, fedncf, pfedrec), the client gets one: "
-            "the constraints need two views",
+            "the constraints need two views. The rest is the other method's own: base=fedmf improves what is private "
+            "with the consensus fixed and sends its gradient, which the server descends with Adam; base=pfedrec takes "
+            "turns between score function and tables; base=fedrap adds FedRAP's regularisers. Generators, and with "
+            "base=fedncf tables and layers, are averaged as in Eq. 8, every client alike",
+            'section V-A4 sets a length scale alpha = 10 "in ACE", where no equation has one; here it multiplies the '
+            "cosines of Eq. 15, which need one to be more than a flat distribution",
+            "rates fall from round to round (decay), or from one local step to the next (decay_step): the paper says "
+            "ExponentialLR during clients' learning, and not which",
         ),
     )
 
@@ -180,8 +189,32 @@ class Fed3cr(TwoViews):
         """LocalUpdate of Algorithm 1: E epochs of gradient descent on C_i, V_i, theta_i and u_i."""
         return self.descend(loss, private, download, block, keys)
 
+    def finish(self, server: ItemServer, sums: Sums, keys: Keys) -> ItemServer:
+        """Plugged into FedMF the rows are gradients, and the server makes FedMF's step."""
+        if not isinstance(server, GradientServer):
+            moved: ItemServer = super().finish(server, sums, keys)
+            return moved
+        nothing = replace(server, items=np.zeros_like(server.items))
+        mean = super().finish(nothing, sums, keys)
+        if mean is nothing:
+            return server
+        return replace(server, networks=mean.networks).descended(mean.items, self.settings.server_lr)
+
+    def start_server(self, world: World, keys: Keys) -> ItemServer:
+        server = super().start_server(world, keys)
+        return GradientServer.fresh(server) if self.gradients() else server
+
     def scorer_name(self) -> str:
-        return SCORERS[self.settings.base]
+        return BASES[self.settings.base].scorer
+
+    def common_start(self) -> bool:
+        return BASES[self.settings.base].common_start or super().common_start()
+
+    def gradients(self) -> bool:
+        return BASES[self.settings.base].gradients
+
+    def phases(self, number: int) -> tuple[Objective, ...]:
+        return tuple(replace(self.objective(number), **own) for own in BASES[self.settings.base].phases)
 
     def extra(self, number: int) -> dict[str, Any]:
         if self.settings.base != "fedrap":

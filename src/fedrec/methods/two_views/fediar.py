@@ -4,7 +4,7 @@ Zhou et al., "Joint item embedding dual-view exploration and adaptive local-glob
 recommendation", SIGIR 2025. Below, in the order of Algorithm 1: what the server descends after averaging (section 3.3,
 Eq. 3-16) and what a client descends (section 3.4, Eq. 18-21), as plain formulas; then the method. The fast twins are
 :mod:`fedrec.maths.matrix_entropy`, which never forms an ``n x n`` matrix, and :mod:`fedrec.backbones.gated` in the
-batched engine. In the first rounds (warm-up) local and global tables are identical.
+batched engine. Local and global tables are identical in the first rounds (warm-up).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Card, Keys, Method, Update
 from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
+from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
 from fedrec.methods.two_views.fediar_state import (
@@ -117,22 +118,27 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
             "the matrices of L_n are divided by n, as that of L_d is (Eq. 4): as printed their eigenvalues grow with "
             "the number of items, L_n falls without bound as centroids grow, and no rate suits both views "
             "(sample_view=printed)",
-            "during warm-up the local table does not exist; it begins as a copy of the next round's download",
+            "during warm-up the local table does not exist; it begins as a copy of the next round's download; it may "
+            "have a rate of its own (private_rate; the paper has one eta)",
             "Theorem 1 as printed lacks a division of TCR by d; the corrected form is tested",
             "of several users of a client each has its own gate, made by the client's one hypernetwork",
         ),
     )
 
+    def __init__(self, settings: Any = None, device: str = "cpu") -> None:
+        super().__init__(settings, device)
+        if self.settings.private_rate != 1 and self.settings.optimizer != "sgd":  # Adam takes no account of a factor
+            raise BadInput("fediar: private_rate is a rate of plain descent; give optimizer=sgd, or private_rate=1")
+
     def backbone(self, warm: bool) -> GatedViews:
         """The client's model; during warm-up both views are the same, so the gate cannot matter."""
-        chosen = self.settings
-        kind: GateKind = "global" if warm else chosen.gate
-        return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer)
+        chosen, rate = self.settings, 1.0 if warm else self.settings.private_rate
+        kind: GateKind = "global" if warm and chosen.gate != "sum" else chosen.gate
+        return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer, rate)
 
     def start_server(self, world: World, keys: Keys) -> IarServer:
-        chosen = self.settings
-        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.items_scale)
-        return IarServer(fresh_items(world, keys, start))
+        start = {"dim": self.settings.dim, "init": self.settings.init, "init_scale": self.settings.items_scale}
+        return IarServer(fresh_items(world, keys, EmbeddingSettings(**start)))
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
@@ -194,8 +200,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         """Lines 7-9 (Eq. 17): the mean change, and one step along both explorations, their gradients taken at Z_g."""
         if not sums.count:
             return server
-        moved = server.items + sums["items"] / sums.count
-        mixture = server.mixture
+        moved, mixture = server.items + sums["items"] / sums.count, server.mixture
         if self.settings.explore:
             step, mixture = self.exploration(server, keys)
             moved -= self.rate(len(server.items)) * step
@@ -213,8 +218,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         from fedrec.maths.matrix_entropy import dimension_loss, sample_loss
 
         chosen = self.settings
-        step = np.zeros(server.items.shape)
-        mixture = server.mixture
+        step, mixture = np.zeros(server.items.shape), server.mixture
         with threadpool_limits(1):  # products with d or M columns: threads cost more than they gain, and round apart
             if chosen.mu_d:
                 step += chosen.mu_d * dimension_loss(server.items, chosen.gamma)[1]

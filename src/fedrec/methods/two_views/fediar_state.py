@@ -21,12 +21,17 @@ class FedIarSettings(TrainingSettings):
     epochs: int = Field(1, ge=1, description="local epochs a round (E)")
     batch_size: int = Field(256, ge=1, description="mini-batch size")
     lr: float = Field(0.1, gt=0, description="rate of user vectors, score function and hypernetwork")
-    lr_items: float = Field(20.0, gt=0, description="rate of both item tables")
+    lr_items: float = Field(20.0, gt=0, description="rate of the global item table")
+    private_rate: float = Field(
+        1.0, ge=0, description="rate of the local item table as a multiple of lr_items (with optimizer=sgd)"
+    )
     optimizer: Literal["adam", "sgd"] = Field("sgd", description="local optimiser, fresh each round")
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 20)")
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch trains this method")
     warmup: int = Field(10, ge=0, description="rounds in which local and global embeddings are identical")
-    gate: Literal["network", "equal"] = Field("network", description="ALGF, or equal weights (w/o ALGF, Table 3)")
+    gate: Literal["network", "sum", "equal"] = Field(
+        "network", description="ALGF, the two views added (w/o ALGF, Table 3), or their mean"
+    )
     gate_hidden: int = Field(8, ge=1, description="hidden units of the gate network")
     hyper_hidden: int = Field(16, ge=1, description="hidden units of the hypernetwork")
     scorer: Literal["affine", "mlp"] = Field("affine", description="score function S (the paper leaves it open)")

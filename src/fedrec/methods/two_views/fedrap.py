@@ -5,7 +5,9 @@ Item ``j`` of client ``i`` is ``c_j + d_ij``, scored by an affine layer of the c
 
     BCE(w_i . (c_j + d_ij) + b_i) - lambda MSE(D_i, C) + mu |C|_1
 
-and uploads its C, which the server averages. The two weights may rise with the round (tanh).
+and uploads its C, which the server averages. The two weights may rise with the round (tanh). The public
+code as settings:
+``init=normal init_scale=0.1 shared_scale=1 private_scale=1 decay_step=0.95 weight_decay=0.0001 tolerance=0.0001``.
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ def schedule(kind: str, number: int) -> float:
 class FedRapSettings(TwoViewSettings):
     """Settings of FedRAP."""
 
-    lambda_: float = Field(0.01, ge=0, description="weight of the difference of the two tables (lambda)")
-    mu: float = Field(0.01, ge=0, description="weight of the shared table's sparsity (mu)")
+    lambda_: float = Field(0.1, ge=0, description="weight of the difference of the two tables (public code: 0.1)")
+    mu: float = Field(0.1, ge=0, description="weight of the shared table's sparsity (public code: 0.1)")
     schedule: Literal["none", "tanh"] = Field(
         "none",
         description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)",
@@ -69,6 +71,9 @@ class FedRapSettings(TwoViewSettings):
     reduction: Literal["sum", "mean"] = Field("mean", description="how samples of a mini-batch add up")
     lr: float = Field(0.5, gt=0, description="rate of the affine score function (network, public code: 0.5)")
     lr_items: float = Field(200.0, ge=0, description="rate of both tables (public code: 200 to 1000)")
+    scorer_start: Literal["own", "common"] = Field(
+        "common", description="fresh score functions: the same for all (the public code), or drawn for each user"
+    )
 
 
 class FedRap(TwoViews):
@@ -79,8 +84,10 @@ class FedRap(TwoViews):
     scorer = "affine"
     small = {"lr_items": 5.0}  # noqa: RUF012
     # a private table that learns as fast as the shared one memorises everything before the shared one learns
-    enough = {"lr_items": 300.0, "lr": 5.0, "decay": 1.0, "private_rate": 0.003}  # noqa: RUF012
-    enough_rounds = 10
+    enough = {  # noqa: RUF012
+        "reduction": "sum", "epochs": 3, "lr": 0.05, "lr_items": 0.1, "private_rate": 0.003, "decay": 1.0,
+        "init": "positive", "init_scale": 0.3, "shared_scale": 0.3, "private_scale": 0.0,
+    }  # fmt: skip
     card = Card(
         title="FedRAP: shared and private item tables added up and kept apart",
         paper="Li et al., Federated recommendation with additive personalization, ICLR 2024",
@@ -88,8 +95,17 @@ class FedRap(TwoViews):
         upload="changes of the shared item table, all rows",
         sum_suffices=True,
         departures=(
-            "both regularisers run over whole tables, as the paper's norms do",
+            "both regularisers run over whole tables, as the paper's norms do; in the public code over the "
+            "mini-batch's rows",
             "the tanh schedule of lambda and mu is off by default: the public code computes it and never uses it",
+            "all clients start from one score function and one private table, as in the public code (scorer_start=own "
+            "draws a function for each: their first gradients of the shared table then cancel, and it learns little)",
+            "tables start small; in the public code they are N(0, 1) (init=normal, shared_scale=1, private_scale=1)",
+            "rates fall from round to round; in the public code also by 0.95 from one local step to the next "
+            "(decay_step)",
+            "clients make all their epochs; in the public code one ends when an epoch changes its mean loss by less "
+            "than 1e-4 of itself (tolerance)",
+            "no weight decay; in the public code 1e-4 on everything (weight_decay), 0 in a later version",
         ),
     )
 

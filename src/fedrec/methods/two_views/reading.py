@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,15 +85,19 @@ class Reader:
         consensus, personal = self.views(client)
         return consensus + personal
 
+    def turned_back(self, view: Literal["shared", "private"]) -> Float32:
+        """User vectors that score a view's plain table as ``u`` scores the turned one: u . (W c) = (W^T u) . c."""
+        if self.matrices is None or (view == "private" and self.transfer != "unified"):
+            return self.private.users
+        own = self.matrices[self.block.client_of_user]
+        return np.asarray(np.einsum("ud,udk->uk", self.private.users, own), np.float32)
+
     def scores(self) -> Float32:
         """Scores ``[users, n_items]`` before the sigmoid (Eq. 13)."""
         if self.backbone.kernel is None or self.transfer == "unified":
             return self._through_fused_tables()
         owners, private = self.block.client_of_user, self.private
-        turned = private.users
-        if self.matrices is not None:  # u . (W c) = (W^T u) . c
-            turned = np.einsum("ud,udk->uk", private.users, self.matrices[owners]).astype(np.float32)
-        scores = enlarged(self.model.items, self.model.changes, turned, owners)
+        scores = enlarged(self.model.items, self.model.changes, self.turned_back("shared"), owners)
         add_products(scores, private.tables, private.users, owners)
         scores += private.bias[:, None]
         return scores

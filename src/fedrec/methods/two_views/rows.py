@@ -1,18 +1,11 @@
-"""What a mini-batch and the prototypes do to two stacked tables, in two ways.
-
-:class:`CopiedRows` is plain torch and runs on any device: rows are copied, worked on and added back.
-:class:`RowsInPlace` runs on the CPU and reads and writes rows where they lie (``rows_kernel.py``).
-"""
+"""What a mini-batch and the prototypes do to two stacked tables, row by row where they lie (``rows_kernel.py``)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fedrec.methods.two_views.step import Batch, Positives, State
 
@@ -23,84 +16,16 @@ class Slopes:
 
     each: Tensor  # [active, width] loss of each sample
     slope: Tensor  # [active, width] derivative by the score, weighed
-    people: Tensor  # vectors that a step on V needs: per sample, or per user
-    turned: Tensor  # W^T u, likewise
-    to_users: Tensor  # what users descend along: per sample, or per user
-    to_bias: Tensor  # likewise
+    people: Tensor  # [users, d] what a step on V needs
+    turned: Tensor  # [users, d] W^T u
+    to_users: Tensor  # [users, d] what users descend along
+    to_bias: Tensor  # [users]
     to_matrix: Tensor | None  # [active, d, d]; None where W is the identity
-
-
-class RowWork(Protocol):
-    """The row work of one step."""
-
-    def mean(self, table: Tensor, positives: Positives, name: str) -> Tensor:
-        """Prototypes ``[active, 1, d]`` (Eq. 10)."""
-
-    def slopes(self, matrix: Tensor | None, affine: bool) -> Slopes:
-        """Losses and gradients of the mini-batch."""
-
-    def descend(self, found: Slopes, rate: float, own_rate: float) -> None:
-        """The mini-batch's step on both tables."""
-
-    def spread(self, table: Tensor, positives: Positives, gradient: Tensor, rate: float) -> None:
-        """A step on the rows behind the prototypes, whose gradient is ``[active, 1, d]``."""
-
-    def descend_users(self, found: Slopes, rate: float, affine: bool) -> None:
-        """The step of user vectors and biases, after all else has read them."""
-
-
-@dataclass(frozen=True)
-class CopiedRows:
-    """Plain torch, on any device."""
-
-    state: State
-    batch: Batch
-
-    def mean(self, table: Tensor, positives: Positives, name: str) -> Tensor:
-        return positives.mean(table, self.batch.active)
-
-    def slopes(self, matrix: Tensor | None, affine: bool) -> Slopes:
-        state, batch = self.state, self.batch
-        dim = state.users.shape[1]
-        shape = (*batch.rows.shape, dim)
-        owner = batch.owner.view(-1)
-        people = state.users.index_select(0, owner).view(shape)
-        shared = state.shared.view(-1, dim).index_select(0, batch.flat).view(shape)
-        private = state.private.view(-1, dim).index_select(0, batch.flat).view(shape)
-        turned = people if matrix is None else torch.bmm(people, matrix)  # W^T u
-        logit = (turned * shared).sum(-1) + (people * private).sum(-1)
-        if affine:
-            logit = logit + state.networks["bias"].index_select(0, owner).view(batch.rows.shape)
-        each = functional.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
-        slope = (logit.sigmoid() - batch.label) * batch.weight
-        fused = private + (shared if matrix is None else torch.bmm(shared, matrix.transpose(1, 2)))
-        wide = slope.unsqueeze(-1)
-        to_matrix = None if matrix is None else torch.bmm((wide * people).transpose(1, 2), shared)
-        return Slopes(each, slope, people, turned, (wide * fused).view(-1, dim), slope.view(-1), to_matrix)
-
-    def descend(self, found: Slopes, rate: float, own_rate: float) -> None:
-        wide, dim = found.slope.unsqueeze(-1), self.state.users.shape[1]
-        for table, vectors, pace in (
-            (self.state.private, found.people, own_rate),
-            (self.state.shared, found.turned, rate),
-        ):
-            table.view(-1, dim).index_add_(0, self.batch.flat, (wide * vectors).view(-1, dim), alpha=-pace)
-
-    def spread(self, table: Tensor, positives: Positives, gradient: Tensor, rate: float) -> None:
-        active = self.batch.active
-        where = positives.flat[:active].reshape(-1)
-        table.view(-1, table.shape[-1]).index_add_(0, where, positives.spread(gradient, active), alpha=-rate)
-
-    def descend_users(self, found: Slopes, rate: float, affine: bool) -> None:
-        owner = self.batch.owner.view(-1)
-        self.state.users.index_add_(0, owner, found.to_users, alpha=-rate)
-        if affine:
-            self.state.networks["bias"].index_add_(0, owner, found.to_bias, alpha=-rate)
 
 
 @dataclass(frozen=True)
 class RowsInPlace:
-    """Numba on the CPU: sums over a user's samples instead of copies of rows."""
+    """The row work of one step: sums over a user's samples instead of copies of rows (numba)."""
 
     state: State
     batch: Batch
@@ -110,6 +35,7 @@ class RowsInPlace:
         return self.state.shared.view(-1, dim).numpy(), self.state.private.view(-1, dim).numpy()
 
     def mean(self, table: Tensor, positives: Positives, name: str) -> Tensor:
+        """Prototypes ``[active, 1, d]`` (Eq. 10)."""
         from fedrec.methods.two_views.rows_kernel import mean_rows
 
         active, dim = self.batch.active, table.shape[-1]
@@ -119,6 +45,7 @@ class RowsInPlace:
         return out
 
     def slopes(self, matrix: Tensor | None, affine: bool) -> Slopes:
+        """Losses and gradients of the mini-batch."""
         from fedrec.methods.two_views.rows_kernel import add_outer, sample_slopes, turn_users
 
         state, batch, take = self.state, self.batch, self.state.scratch.take
@@ -146,6 +73,7 @@ class RowsInPlace:
         return Slopes(each, slope, people, turned, to_private.add_(back), to_bias, to_matrix)
 
     def descend(self, found: Slopes, rate: float, own_rate: float) -> None:
+        """The mini-batch's step on both tables."""
         from fedrec.methods.two_views.rows_kernel import descend_rows
 
         descend_rows(
@@ -154,6 +82,7 @@ class RowsInPlace:
         )  # fmt: skip
 
     def spread(self, table: Tensor, positives: Positives, gradient: Tensor, rate: float) -> None:
+        """A step on the rows behind the prototypes, whose gradient is ``[active, 1, d]``."""
         from fedrec.methods.two_views.rows_kernel import spread_rows
 
         active, dim = self.batch.active, table.shape[-1]
@@ -161,6 +90,7 @@ class RowsInPlace:
         spread_rows(table.view(-1, dim).numpy(), flat, weight, gradient[:, 0].contiguous().numpy(), np.float32(rate))
 
     def descend_users(self, found: Slopes, rate: float, affine: bool) -> None:
+        """The step of user vectors and biases, after all else has read them."""
         self.state.users[: self.batch.users].sub_(found.to_users, alpha=rate)
         if affine:
             self.state.networks["bias"][: self.batch.users].sub_(found.to_bias, alpha=rate)

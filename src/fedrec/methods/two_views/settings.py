@@ -20,11 +20,20 @@ class TwoViewSettings(TrainingSettings):
     private_rate: float = Field(1.0, ge=0, description="rate of the private table as a multiple of lr_items")
     lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
     decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
+    decay_step: float = Field(
+        1.0, gt=0, le=1, description="factor of all rates from one local step to the next, beside decay"
+    )
+    weight_decay: float = Field(0.0, ge=0, description="L2 penalty on everything that a client trains")
+    tolerance: float = Field(
+        0.0,
+        ge=0,
+        description="a client ends its epochs when its mean loss changes by less than this share from one to the next",
+    )
     reduction: Literal["sum", "mean"] = Field(
         "sum",
         description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
     )
-    optimizer: Literal["sgd"] = Field("sgd", description="plain gradient descent (section V-A4)")
+    optimizer: Literal["sgd", "adam"] = Field("sgd", description="plain gradient descent (section V-A4), or Adam")
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")
     engine: Literal["auto", "torch"] = Field(
         "auto", description="gradients written out where they are (auto), or torch's own (torch)"
@@ -33,6 +42,9 @@ class TwoViewSettings(TrainingSettings):
         "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
     )
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")
+    scorer_start: Literal["own", "common"] = Field(
+        "own", description="fresh user vectors (score functions): drawn for each user, or the same for all"
+    )
     shared_scale: float = Field(0.01, ge=0, description="scale of the fresh shared table")
     private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
     transfer: Literal["none", "consensus", "unified", "ace"] = Field(

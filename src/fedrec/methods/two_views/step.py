@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from fedrec.backbones.base import Backbone
+    from fedrec.learn.torch.optimisers import Dense
     from fedrec.methods.two_views.scratch import Scratch
 
     Leaves: TypeAlias = dict[str, Tensor]
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Transfer = Literal["none", "consensus", "unified", "ace"]
 Consistency = Literal["ranking", "ranking-printed", "similarity", "contrast"]
 Complementarity = Literal["orthogonal", "l2", "mutual-information"]
+RATES = ("lr", "lr_items", "lr_transfer")
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,30 @@ class Objective:
     lr: float = 0.1
     """Rate of user vectors and score functions."""
     lr_items: float = 0.1
-    """Rate of the shared item table."""
+    """Rate of both item tables."""
+    shared_rate: float = 1.0
+    """Rate of the shared table as a multiple of ``lr_items``: 0 where a phase of training keeps it."""
     private_rate: float = 1.0
     """Rate of the private table as a multiple of ``lr_items``."""
     lr_transfer: float = 0.1
     """Rate of what makes W."""
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    decay_step: float = 1.0
+    """Factor of all rates from one local step to the next."""
+    weight_decay: float = 0.0
+    """L2 penalty on everything that is trained."""
+    tolerance: float = 0.0
+    """A client ends its epochs when its mean loss changes by less than this share from one to the next."""
     epochs: int = 1
     batch_size: int = 2048
+
+    def at_step(self, number: int) -> Objective:
+        """With the rates of local step ``number`` (0, 1, ...)."""
+        if self.decay_step == 1:
+            return self
+        slower = self.decay_step**number
+        rates = {name: getattr(self, name) * slower for name in RATES}
+        return replace(self, **rates)
 
     @property
     def enhanced(self) -> bool:
@@ -71,8 +90,8 @@ class State:
     networks: dict[str, Tensor]  # [clients, ...], the bias [users]
     client_of_user: Tensor  # int64 [users]
     scratch: Scratch
-    in_place: bool = False
-    """Whether rows are worked on where they lie (numba, on the CPU)."""
+    optimisers: dict[str, Dense] = field(default_factory=dict)
+    """Of each parameter, as torch's own gradients move it."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +125,6 @@ class Positives:
         flat = self.flat[:active]
         rows = table.view(-1, table.shape[-1]).index_select(0, flat.reshape(-1)).view(*flat.shape, -1)
         return self.weight[:active, None] @ rows
-
-    def spread(self, gradient: Tensor, active: int) -> Tensor:
-        """Gradient of the rows ``[active * most, d]`` from that of the prototypes ``[active, 1, d]``."""
-        return (self.weight[:active, :, None] * gradient).reshape(-1, gradient.shape[-1])
 
 
 def recommendation(fused: Tensor, own: Leaves, batch: Batch, backbone: Backbone) -> Tensor:

@@ -37,15 +37,16 @@ from fedrec.methods.two_views.autograd import autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives
 from fedrec.methods.two_views.closed import closed_step
 from fedrec.methods.two_views.device_tables import own_tables, put, put_changes, room
+from fedrec.methods.two_views.patience import Patience
 from fedrec.methods.two_views.scratch import Scratch
-from fedrec.methods.two_views.step import Objective, State
+from fedrec.methods.two_views.step import Objective, Positives, State
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
 
 CPU_NUMBERS = 1 << 20
 """Numbers in one table of a chunk on the CPU: enough clients that calls cost little beside their arithmetic."""
-DEVICE_NUMBERS = 1 << 30
+DEVICE_NUMBERS = 1 << 28
 """The same on another device, where only its memory limits."""
 
 
@@ -70,12 +71,11 @@ class _Job:
     private: Float32
     networks: dict[str, Array]
     backbone: Backbone
-    objective: Objective
+    phases: tuple[Objective, ...]
     keys: U64
     device: str
     loss: Loss | None
     """The plain objective; None: the closed form makes the steps."""
-    in_place: bool
     local: threading.local
     out: TwoViewsTrained
 
@@ -84,6 +84,8 @@ def closed_form_fits(objective: Objective, backbone: Backbone) -> bool:
     """Whether gradients are written out for this variant."""
     return (
         backbone.kernel is not None
+        and objective.optimizer == "sgd"
+        and not (objective.weight_decay or objective.tolerance)
         and objective.transfer != "unified"
         and (not objective.beta_a or objective.consistency == "ranking")
         and (not objective.beta_o or objective.complementarity == "orthogonal")
@@ -98,7 +100,7 @@ def train_two_views(
     private: Float32,
     networks: dict[str, Array],
     backbone: Backbone,
-    objective: Objective,
+    phases: tuple[Objective, ...],
     loss: Loss,
     keys: U64,
     *,
@@ -110,16 +112,22 @@ def train_two_views(
 
     ``shared`` ``[m, d]`` is what all downloaded; ``private`` ``[clients, m, d]`` is written in place.
     ``networks``: ``bias`` ``[users]`` for the affine scorer, layers of the backbone and of the transfer
-    generator once for all clients. ``loss`` is the paper's plain objective; ``keys`` ``[clients]`` order the
-    mini-batches. ``engine``: ``torch`` for torch's own gradients of ``loss``; ``closed`` for those written out, in
-    torch alone; ``auto`` for the fastest that fits.
+    generator once for all clients. ``phases`` follow one another on the same samples; ``loss`` is the paper's plain
+    objective; ``keys`` ``[clients]`` order the mini-batches. ``engine``: ``torch`` for torch's own gradients of
+    ``loss``; ``auto`` for those written out where they are, on the CPU with numba (elsewhere they are not worth twice
+    torch's own).
     """
     if private.shape != (block.n_clients, *shared.shape):
         raise BadInput(f"private tables have shape {private.shape}; give {(block.n_clients, *shared.shape)}")
     if samples.pairs:
         raise BadInput("training two views takes pointwise samples; use objective=bce")
     host = samples.on_host()
-    closed = engine != "torch" and closed_form_fits(objective, backbone)
+    closed = (
+        engine != "torch"
+        and device == "cpu"
+        and has_numba()
+        and all(closed_form_fits(phase, backbone) for phase in phases)
+    )
     out = TwoViewsTrained(
         users=np.array(users, np.float32),
         shared=room((block.n_clients, *shared.shape), device),
@@ -130,9 +138,8 @@ def train_two_views(
         },
     )
     job = _Job(
-        block, host, users, shared, private, networks, backbone, objective, keys, device,
+        block, host, users, shared, private, networks, backbone, phases, keys, device,
         loss=None if closed else loss,
-        in_place=engine == "auto" and device == "cpu" and has_numba(),
         local=threading.local(),
         out=out,
     )  # fmt: skip
@@ -148,7 +155,7 @@ def train_two_views(
 
 def _train_chunk(job: _Job, clients: Int64) -> None:
     """All epochs of some clients (largest first), written into the job's outputs."""
-    block, chosen, device, out = job.block, job.objective, job.device, job.out
+    block, device, out = job.block, job.device, job.out
     users = segments(block.user_start, clients)
     users_at = offsets(np.diff(block.user_start)[clients])
 
@@ -172,20 +179,13 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         },
         client_of_user=there(np.repeat(np.arange(len(clients)), np.diff(users_at))),
         scratch=scratch,
-        in_place=job.in_place,
     )
     own = positives(block, clients, device)
     counts = np.diff(job.samples.start)[clients]
-    ordered = Ordered.of(job.samples, block.n_items, clients, users, users_at, job.keys, chosen.epochs, device)
-    losses = torch.zeros(len(clients), device=device)
-    for step in Lockstep(counts, chosen.batch_size, chosen.epochs):
-        now = step.on(device)
-        batch = ordered.batch(now, chosen.reduction)
-        if job.loss is None:
-            each = closed_step(state, batch, own, chosen, job.backbone)  # [active, width]
-        else:
-            each = autograd_step(state, batch, own, chosen, job.backbone, job.loss)
-        losses[: step.active] += (each * batch.inside).sum(1) * (now.epoch == chosen.epochs - 1)
+    for phase in job.phases:
+        ordered = Ordered.of(job.samples, block.n_items, clients, users, users_at, job.keys, phase.epochs, device)
+        state.optimisers.clear()
+        losses = _run_phase(job, phase, state, own, ordered, counts)
 
     put_changes(out.shared, clients, state.shared, there(job.shared))
     if device != "cpu" or len(clients) > 1:  # one client's table was trained in its place
@@ -197,3 +197,22 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
             out.networks[name][users] = value.cpu().numpy() - job.networks[name][users]
         else:
             put_changes(out.networks[name], clients, value, there(job.networks[name]))
+
+
+def _run_phase(job: _Job, phase: Objective, state: State, own: Positives, ordered: Ordered, counts: Int64) -> Tensor:
+    """All steps of one phase; returns the summed losses of each client's last epoch ``[clients]``."""
+    losses = torch.zeros(len(counts), device=job.device)
+    patience = Patience(phase.tolerance, counts, job.device) if phase.tolerance else None
+    for step in Lockstep(counts, phase.batch_size, phase.epochs):
+        now = step.on(job.device)
+        batch, paced = ordered.batch(now, phase.reduction), phase.at_step(step.number)
+        if job.loss is None:
+            each = closed_step(state, batch, own, paced, job.backbone)  # [active, width]
+        else:
+            working = None if patience is None else patience.working
+            each = autograd_step(state, batch, own, paced, job.backbone, job.loss, step.number + 1, working)
+        found = (each * batch.inside).sum(1)
+        losses[: step.active] += found * (now.epoch == phase.epochs - 1)
+        if patience is not None:
+            patience.after(now, found)
+    return losses

@@ -25,7 +25,7 @@ from fedrec.methods._shared.mean import MeanOfChanges
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
 from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
-from fedrec.methods.two_views.step import Objective
+from fedrec.methods.two_views.step import RATES, Objective
 from fedrec.methods.two_views.tables import fresh_table
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         """The backbone that scores fused items."""
         return self.scorer
 
+    def common_start(self) -> bool:
+        """Whether all users start from one vector (score function)."""
+        return bool(self.settings.scorer_start == "common")
+
     def extra(self, number: int) -> dict[str, Any]:
         """Further terms of the objective in round ``number``."""
         return {}
@@ -55,10 +59,18 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         """The weights and rates of the local objective in round ``number`` (1, 2, ...)."""
         chosen = self.settings
         slower = chosen.decay ** (max(number, 1) - 1)
-        rates = {name: getattr(chosen, name) * slower for name in ("lr", "lr_items", "lr_transfer")}
+        rates = {name: getattr(chosen, name) * slower for name in RATES}
         given: dict[str, Any] = {f.name: getattr(chosen, f.name) for f in fields(Objective) if hasattr(chosen, f.name)}
         given |= {"lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)}
         return Objective(**given)
+
+    def gradients(self) -> bool:
+        """Whether the uploaded rows are a gradient that the server descends along, not a change of the client's."""
+        return False
+
+    def phases(self, number: int) -> tuple[Objective, ...]:
+        """Local training of round ``number``, phase by phase: one, unless a method takes turns."""
+        return (self.objective(number),)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         chosen = self.settings
@@ -75,7 +87,11 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
     def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
         chosen = self.settings
         start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
-        users = fresh(keys.users(block, "users"), chosen.dim, start)
+        if self.common_start():
+            one = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
+            users = np.repeat(fresh(one, chosen.dim, start), block.n_users, axis=0)
+        else:
+            users = fresh(keys.users(block, "users"), chosen.dim, start)
         # every client starts from the same private table: what differs later is what it learnt itself
         table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
@@ -100,13 +116,13 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         own = {"bias": private.bias} if affine else {}
         trained = train_two_views(
             block, samples, private.users, download.items, private.tables, {**download.networks, **own},
-            self.backbone, self.objective(keys.round), loss, keys.clients(block, "batches"),
+            self.backbone, self.phases(keys.round), loss, keys.clients(block, "batches"),
             engine=chosen.engine, device=self.device,
         )  # fmt: skip
         networks = dict(trained.networks)
         bias = private.bias + networks.pop("bias") if affine else private.bias
         rows = wire.rows_of_tables(trained.shared)
-        local = LocalViews(download.items, rows, download.networks, networks)
+        local = LocalViews(download.items, None if self.gradients() else rows, download.networks, networks)
         kept = TwoViewPrivate(trained.users, bias, private.tables)
         return Update(kept, ItemUpload(rows, networks), trained.loss, local)
 

@@ -111,6 +111,7 @@ class FedDae(VaeMethod[PrivateEncoder]):
         private="local encoder and gate of every user, interactions",
         upload="gradients of global encoder and decoder, accumulated over local epochs",
         sum_suffices=False,
+        robust="bound",
         departures=(
             "local encoder and gate persist from round to round; the public code means to restore them but does "
             "not (it assigns into state_dict(), which has no effect), and averages local encoders on the server "
@@ -130,6 +131,8 @@ class FedDae(VaeMethod[PrivateEncoder]):
             "so that a sum suffices); both give away as much",
             "a client that holds several users runs ClientUpdate for each and sends all their gradients",
             "no negative samples: the multinomial likelihood has none, though the paper's setting mentions four",
+            "encoders read a user's items divided by their length (1 / sqrt of how many there are), as in Mult-VAE and "
+            "in the public code; the paper's r_u is of zeros and ones, and the gate reads it so",
         ),
     )
 

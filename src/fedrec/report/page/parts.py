@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 
 from fedrec.core.method import Card
+from fedrec.recipes.measured import measured
+from fedrec.report.text.audit import card_lines
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _sortable(value: float | None) -> str | None:
     return None if value is None or value != value else repr(float(value))
 
 
-def card_html(name: str, card: Card, used: str = "") -> str:
+def card_html(name: str, card: Card, used: str = "", secure: str = "") -> str:
     """A method's card, folded."""
     enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
     facts = [
@@ -143,8 +145,11 @@ def card_html(name: str, card: Card, used: str = "") -> str:
         ("stays private", card.private),
         ("is uploaded", card.upload),
         ("a sum suffices", enough),
+        ("defence", card.robust),
+        *(("measured", line) for line in card_lines(measured(name))),
     ]
     facts += [("settings here", used)] if used else []
+    facts += [("secure sums here", secure)] if secure else []
     inside = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts)
     if card.departures:
         items = "".join(f"<li>{escape(text)}</li>" for text in card.departures)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
 from fedrec.report.model.comparison import FLOOR, NOT_YET, Cell, Comparison, Failure, Group, Row
@@ -32,6 +33,17 @@ def name_text(row: Row, comparison: Comparison) -> str:
     if row.runs and len(row.runs) < len(comparison.seeds):
         return f"{row.method} ({len(row.runs)} of {len(comparison.seeds)} seeds)"
     return row.method
+
+
+def secure_text(found: Mapping[str, Any]) -> str:
+    """What secure sums cost, in one line."""
+    up, plain = sum(found["bytes"]["upload"].values()), found["plain_upload"]
+    times = f", {up / plain:.2f} times plain" if plain else ""
+    return (
+        f"{found['cohorts']:g} cohorts a round, at least {found['smallest_cohort']} contributions in each sum, "
+        f"{found['repeated']} repeated; {up / 1024:.2f} KiB up per client{times}; "
+        f"{found['seconds']['clients']:.2f} s of all clients, {found['seconds']['server']:.2f} s of the server a round"
+    )
 
 
 def seconds_text(row: Row) -> str:

@@ -17,7 +17,8 @@ from fedrec.errors import BadInput
 from fedrec.keyed import keys_of
 from fedrec.methods._shared.personal import lowest, tickets
 from fedrec.methods.fedca.approx import FedCaApprox
-from fedrec.methods.fedca.fedca import FedCa, laplace_rows
+from fedrec.methods.fedca.data_part import laplace_rows
+from fedrec.methods.fedca.fedca import FedCa
 from fedrec.methods.fedca.messages import FedCaDownload, FedCaUpload
 from fedrec.methods.fedca.settings import FedCaApproxSettings, FedCaSettings
 from fedrec.methods.registry import find
@@ -67,7 +68,7 @@ def test_section_5_1_3_blend_by_hand() -> None:
     server = method.start_server(world_of(block), Keys(5, 0))
     private = method.start_clients(world_of(block), block, Keys(5, 0))
     there(private.tables)[...] = 4.0
-    download = FedCaDownload(np.full_like(server.tables, 8.0), {})
+    download = FedCaDownload(np.full_like(server.tables, 8.0), {}, None, {})
     tables, _ = method.start_tables(private, download)
     np.testing.assert_allclose(tables, 5.0)  # 0.75 * 4 + 0.25 * 8
 
@@ -77,7 +78,7 @@ def test_inference_scores_with_the_blend() -> None:
     private = method.start_clients(world_of(block), block, Keys(5, 0))
     draw = np.random.default_rng(1)
     tables = there(private.tables)
-    download = FedCaDownload(draw.normal(size=tables.shape).astype(np.float32), {})
+    download = FedCaDownload(draw.normal(size=tables.shape).astype(np.float32), {}, None, {})
     blend = 0.75 * tables + 0.25 * download.tables
     expected = np.einsum("cid,cd->ci", blend, private.users)
     np.testing.assert_allclose(method.score(private, download, block), expected, atol=1e-5)
@@ -138,7 +139,7 @@ def test_who_is_absent_receives_the_same_again() -> None:
     method, block = fedca(), block_of([4, 5, 6])
     server, update, _ = one_round(method, block)
     upload = update.upload
-    two = FedCaUpload(upload.tables[:2], {}, there(upload.sizes)[:2], None, there(upload.subspaces)[:9], None)
+    two = FedCaUpload(upload.tables[:2], {}, there(upload.sizes)[:2], None, there(upload.subspaces)[:9], None, None)
     after = method.aggregate(server, iter([Reply(np.array([0, 1]), two)]), KEYS)
     np.testing.assert_array_equal(after.tables[2], server.tables[2])
     assert not after.weights[:2, 2].any()

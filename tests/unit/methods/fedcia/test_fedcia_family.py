@@ -232,8 +232,44 @@ def test_gfcf_over_several_rounds_is_the_mean_over_who_took_part(demo: Interacti
     np.testing.assert_allclose(once.server.whole, twice.server.whole, atol=1e-5)
 
 
+def test_the_normalised_filter_is_gfcf_of_the_whole_graph_up_to_its_item_weights() -> None:
+    """One user a client: F_agg is sum_u 1 1' / |I_u|, D its diagonal, and the rest is GF-CF by hand."""
+    rows = (np.random.default_rng(4).random((9, 7)) < 0.5).astype(int)
+    rows[:, 0] |= rows.sum(1) == 0
+    world, block = world_of(rows)
+    given = {"alpha": 0.7, "k": 2, "global_filter": "normalised"}
+    method: Any = find("fedcia")(build(find("fedcia").Settings, given, "fedcia"))
+    server = one_round(method, world, block)
+    together = rows.T @ (rows / rows.sum(1)[:, None])
+    root = np.sqrt(np.diag(together))
+    linear = together / np.outer(root, root)
+    low = np.linalg.eigh(linear)[1][:, -2:]
+    wanted = linear + 0.7 * (low / root[:, None]) @ (low * root[:, None]).T
+    np.testing.assert_allclose(method.download(server, block.clients).whole, wanted, atol=1e-5)
+    assert not np.allclose(server.whole, wanted, atol=0.05)  # the mean itself goes on as the paper has it
+
+
+def test_the_normalised_filter_is_the_same_in_factors(demo: Interactions) -> None:
+    whole, thin = (
+        simulator("fedcia", partition(demo, 6), global_filter="normalised", form=form, rank=demo.n_items, k=4)
+        for form in ("full", "truncated")
+    )
+    run(whole, 1), run(thin, 1)
+    np.testing.assert_allclose(all_scores(whole), all_scores(thin), rtol=1e-2, atol=2e-3)
+
+
+def test_an_item_whose_weight_noise_made_negative_is_left_out() -> None:
+    from fedrec.methods.fedcia.normalised import whole_filter
+
+    mean = np.diag([1.0, 0.5, -0.001]).astype(np.float32)
+    found = whole_filter(mean, 1, 1.0)
+    assert np.isfinite(found).all()
+    assert not found[2].any()
+
+
 VARIANTS = [
     {"backbone": "gfcf"},
+    {"backbone": "gfcf", "global_filter": "normalised"},
     {"backbone": "gfcf", "form": "truncated", "rank": 5},
     {"backbone": "mf", "form": "truncated", "rank": 5},
     {"backbone": "mf", "align": "gradient", "align_steps": 5},

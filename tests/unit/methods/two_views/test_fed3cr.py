@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,16 @@ from numpy.typing import NDArray
 from two_views_made import FULL, D, M, made_block, parameters, trained
 
 from fedrec.core.block import World
-from fedrec.core.method import Keys
+from fedrec.core.method import Keys, Reply, Update
 from fedrec.learn.samples import draw
-from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings, complementarity, consistency
+from fedrec.methods._shared.embedding import ItemServer
+from fedrec.methods._shared.gradients import GradientServer
+from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings, complementarity, consistency, loss
 from fedrec.methods.two_views.generator import generate, generator_sizes, start_generator
 from fedrec.methods.two_views.held import LocalViews
 from fedrec.methods.two_views.reading import Reader
 from fedrec.methods.two_views.step import Batch, Positives
+from fedrec.methods.two_views.train import train_two_views
 
 
 def two_tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -156,14 +160,76 @@ def test_local_views_score_with_the_networks_as_trained() -> None:
         np.testing.assert_allclose(together[client], alone[client], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("base", ["fedmf", "fedncf", "pfedrec", "fedrap"])
-def test_the_mechanism_plugs_into_other_methods(base: str) -> None:
+def round_of(base: str, **more: object) -> tuple[Fed3cr, Update[Any, Any], ItemServer, ItemServer]:
+    """One round of the mechanism plugged into a method, and the server before and after."""
     block = made_block()
-    method = Fed3cr(Fed3crSettings(dim=D, epochs=1, layers=2, lr_items=0.01, base=base))
+    method = Fed3cr(Fed3crSettings(**{"dim": D, "epochs": 2, "layers": 2, "lr_items": 0.01, "base": base, **more}))
     world, keys = World("w", M, block.n_users, block.n_clients), Keys(1, 0)
     server, private = method.start_server(world, keys), method.start_clients(world, block, keys)
     update = method.local_update(private, method.download(server, block.clients), block, Keys(1, 1))
+    return method, update, server, method.aggregate(server, iter([Reply(block.clients, update.upload)]), Keys(1, 1))
+
+
+@pytest.mark.parametrize("base", ["fedmf", "fedncf", "pfedrec", "fedrap"])
+def test_the_mechanism_plugs_into_other_methods(base: str) -> None:
+    method, update, before, after = round_of(base)
     assert isinstance(update.local, LocalViews)
-    assert np.isfinite(method.score(update.private, update.local, block)).all()
+    assert np.isfinite(method.score(update.private, update.local, made_block())).all()
     assert (np.abs(update.private.bias).max() > 0) == (base in ("pfedrec", "fedrap"))
     assert ("weight_0" in update.upload.networks) == (base == "fedncf")
+    assert np.abs(after.items - before.items).max() > 0
+    assert np.abs(update.upload.networks["transfer_weight_0"]).max() > 0
+    _, other, _, plain = round_of("none")
+    assert np.abs(after.items - plain.items).max() > 1e-4, "another algorithm, another table"
+    assert np.abs(update.private.tables - other.private.tables).max() > 1e-6
+
+
+def test_plugged_into_fedmf_clients_send_a_gradient_and_the_server_makes_fedmfs_step() -> None:
+    """Private parameters learn with the consensus fixed; its rows are lr_items times the gradient at their end."""
+    block = made_block()
+    method, update, before, after = round_of("fedmf", server_lr=0.05)
+    assert isinstance(before, GradientServer)
+    assert isinstance(update.local, LocalViews)
+    assert update.local.changes is None, "the gradient is no change of the client's own table"
+    assert np.abs(update.upload.networks["transfer_weight_0"]).max() > 0
+    moved = after.items - before.items
+    assert np.abs(moved).max() == pytest.approx(0.05, rel=1e-3), "the first step of Adam has its rate's size"
+    mean = update.upload.rows.dense().mean(0)
+    large = np.abs(mean) > 1e-6
+    np.testing.assert_array_equal(np.sign(moved[large]), np.sign(mean[large]))
+    still = method.aggregate(before, iter([]), Keys(1, 1))
+    assert still is before, "nobody answered"
+    # what was uploaded: the gradient of Eq. 19 over all samples, with everything else as trained
+    phase = replace(method.phases(1)[1], lr_items=0.01)
+    own = {name: layer + update.upload.networks[name][0] for name, layer in before.networks.items()}
+    samples = draw(block, 4, Keys(1, 1).clients(block, "negatives"))
+    again = train_two_views(
+        block, samples, update.private.users, before.items, update.private.tables.copy(), own,
+        method.backbone, (phase,), loss, Keys(1, 1).clients(block, "batches"), engine="torch",
+    )  # fmt: skip
+    np.testing.assert_allclose(update.upload.rows.dense()[0], again.shared[0], rtol=1e-3, atol=1e-7)
+
+
+def test_plugged_into_pfedrec_score_functions_learn_before_tables_do() -> None:
+    """The step of the score function is that of a round whose tables stay; clients start from one function."""
+    block = made_block()
+    method, update, _, _ = round_of("pfedrec", epochs=1, batch_size=4096)
+    start = method.start_clients(World("w", M, block.n_users, block.n_clients), block, Keys(1, 0))
+    assert (start.users == start.users[0]).all()
+    _, still, _, _ = round_of("pfedrec", epochs=1, batch_size=4096, lr_items=0.0)
+    np.testing.assert_array_equal(update.private.users, still.private.users)
+    np.testing.assert_array_equal(
+        update.upload.networks["transfer_weight_0"], still.upload.networks["transfer_weight_0"]
+    )
+    assert not still.upload.rows.dense().any()
+    assert np.abs(update.upload.rows.dense()).max() > 0
+
+
+def test_clients_may_learn_with_adam() -> None:
+    """The first step of Adam moves every parameter that has a gradient by its rate."""
+    _, update, _, _ = round_of("none", epochs=1, batch_size=4096, optimizer="adam", lr_items=0.01)
+    sizes = np.abs(update.upload.rows.dense())
+    assert sizes.max() == pytest.approx(0.01, rel=1e-3)
+    assert np.median(sizes) == pytest.approx(0.01, rel=1e-2)
+    _, plain, _, _ = round_of("none", epochs=1, batch_size=4096)
+    assert np.abs(plain.upload.rows.dense()).max() != pytest.approx(0.01, rel=1e-3)

@@ -15,6 +15,7 @@ from fedrec import keyed
 from fedrec.backbones.gated import GatedViews
 from fedrec.core.block import World
 from fedrec.core.method import Keys, Reply
+from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.maths.dirichlet_clusters import cluster_items
 from fedrec.maths.matrix_entropy import dimension_loss
@@ -48,10 +49,13 @@ def test_eq_18_to_21_by_hand_and_the_gated_backbone_is_their_twin() -> None:
     assert found[0, 0] == pytest.approx(score, rel=1e-5)
 
 
-def test_a_clients_step_descends_torchs_own_gradient_of_the_plain_objective() -> None:
+@pytest.mark.parametrize("rate", [1.0, 0.02])
+def test_a_clients_step_descends_torchs_own_gradient_of_the_plain_objective(rate: float) -> None:
     """One epoch of one whole mini-batch moves every parameter by minus its rate times the gradient of Eq. 20."""
     block = made_block((1,))
-    settings = FedIarSettings(dim=D, warmup=0, batch_size=4096, lr=0.1, lr_items=0.2, items_scale=0.5, init_scale=0.5)
+    settings = FedIarSettings(
+        dim=D, warmup=0, batch_size=4096, lr=0.1, lr_items=0.2, private_rate=rate, items_scale=0.5, init_scale=0.5
+    )
     method, world = FedIar(settings), World("w", M, 1, 1)
     server, private = method.start_server(world, Keys(1, 0)), method.start_clients(world, block, Keys(1, 0))
     private.tables[0] = np.random.default_rng(2).normal(size=(M, D)).astype(np.float32)
@@ -71,7 +75,7 @@ def test_a_clients_step_descends_torchs_own_gradient_of_the_plain_objective() ->
     np.testing.assert_allclose(update.private.users[0, :D], before.users[0, :D] - 0.1 * slopes[0], atol=1e-6)
     np.testing.assert_allclose(update.private.users[0, D:], before.users[0, D:] - 0.1 * slopes[1], atol=1e-6)
     np.testing.assert_allclose(update.private.bias[0], before.bias[0] - 0.1 * slopes[2], atol=1e-6)
-    np.testing.assert_allclose(update.private.tables[0], before.tables[0] - 0.2 * slopes[3], atol=1e-6)
+    np.testing.assert_allclose(update.private.tables[0], before.tables[0] - 0.2 * rate * slopes[3], atol=1e-6)
     np.testing.assert_allclose(update.upload.rows.dense()[0], -0.2 * slopes[4], atol=1e-6)
     for name, slope in zip(psi, slopes[5:], strict=True):
         np.testing.assert_allclose(update.private.networks[name][0], before.networks[name][0] - 0.1 * slope, atol=1e-6)
@@ -95,6 +99,28 @@ def test_fediar_warms_up_then_keeps_a_table_of_its_own_and_explores_as_eq_17_say
     untouched = np.setdiff1d(np.arange(M), own.upload.rows.ids[: own.upload.rows.start[1]])
     np.testing.assert_array_equal(own.private.tables[0][untouched], after.items[untouched])
     assert np.abs(own.private.tables[0] - after.items).max() > 0
+
+
+def test_the_local_rate_is_one_of_plain_descent() -> None:
+    with pytest.raises(BadInput, match="private_rate=1"):
+        FedIar(FedIarSettings(optimizer="adam", private_rate=0.1))
+
+
+@pytest.mark.parametrize(("gate", "factor"), [("sum", 1.0), ("equal", 0.5)])
+def test_without_algf_the_views_are_added_in_warm_up_and_after(gate: str, factor: float) -> None:
+    """Table 3 adds the two tables, which are one during warm-up; the mean is a setting."""
+    block = made_block()
+    method = FedIar(FedIarSettings(dim=D, warmup=1, gate=gate, lr_items=1.0))
+    world = World("w", M, block.n_users, block.n_clients)
+    server, private = method.start_server(world, Keys(1, 0)), method.start_clients(world, block, Keys(1, 0))
+    held = method.model(method.download(server, block.clients))
+    warm = method.score(private, held, block)
+    np.testing.assert_allclose(warm, 2 * factor * private.users[:, D:] @ server.items.T, rtol=1e-5, atol=1e-7)
+    private.tables[:] = np.random.default_rng(3).normal(size=private.tables.shape).astype(np.float32)
+    own = replace(private, own=np.ones_like(private.own))
+    fused = factor * (private.tables + server.items)[block.client_of_user]
+    wanted = np.einsum("ud,uid->ui", private.users[:, D:], fused)
+    np.testing.assert_allclose(method.score(own, held, block), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("start", ["common", "own"])

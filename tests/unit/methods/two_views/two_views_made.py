@@ -67,7 +67,7 @@ def trained(
     keys = Keys(3, 1).clients(block, "batches")
     out = train_two_views(
         block, samples, given["users"], given["shared"], given["private"], given["networks"],
-        find_backbone(scorer), objective, plain, keys, engine=engine,
+        find_backbone(scorer), (objective,), plain, keys, engine=engine,
     )  # fmt: skip
     return out, given["private"]
 
@@ -90,6 +90,7 @@ VARIANTS = {
     "consensus transfer": replace(FULL, transfer="consensus"),
     "fedrap": replace(FULL, transfer="none", beta_a=0, beta_o=0, lambda_=2.0, mu=3.0, reduction="mean", lr_items=0.5),
     "full on fedrap": replace(FULL, lambda_=2.0, mu=3.0),
+    "rates that fall from step to step": replace(FULL, decay_step=0.8),
 }
 
 

@@ -1,0 +1,177 @@
+"""A node in secure sums: what its members add, and their steps. Members are the node itself, or each of its clients.
+
+What was trained and evaluated waits in ``parts.safetensors`` under the number of its sum. ``sums.json`` says for every
+member which attempt it joined last and which sum it helped to unmask; it is written before a word about either leaves
+the node, so that no crash, and no second process, can make a member join an attempt twice, or help to unmask one sum
+with different members. The parts of an attempt are in memory alone: who restarts has dropped out of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.method import Keys
+from fedrec.core.misfit import require
+from fedrec.core.sums import Summands
+from fedrec.data.ragged import Int64
+from fedrec.deploy.members import hosts_of, read_members, read_sums_key
+from fedrec.deploy.messages.letters import Step, Stepped
+from fedrec.deploy.node.share import NodeOptions, Share
+from fedrec.deploy.node.store import NodeStore
+from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.evaluation.sums import MetricSums
+from fedrec.runs.settings import RunSettings
+from fedrec.secure.contribution import LOSS, Guard, loss_of, metric_fields, refuse_foreign, vector_of
+from fedrec.secure.failures import Refusal, SecureFailure
+from fedrec.secure.identity import client_of, host_of
+from fedrec.secure.layout import Layout
+from fedrec.secure.messages import Kind
+from fedrec.secure.participant import Member, Participant
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
+
+log = logging.getLogger("fedrec.deploy")
+
+PARTS, STATE = "parts.safetensors", "sums.json"
+Parts = dict[str, dict[str, np.ndarray]]
+
+
+def sum_number(evaluate: int, train: int) -> int:
+    """The number of the sum of an exchange: each is summed once, and they only grow."""
+    return 2 * train if train else 2 * evaluate + 1
+
+
+def foreign_to(method: Any, settings: RunSettings, share: Share) -> Callable[[Layout], None]:
+    """What refuses sums that are not this method's, or with too little room for what a node's members may have.
+
+    The shapes are those of the method's first state, which does not depend on anybody's data.
+    """
+    users = int(np.diff(share.block.user_start).max(initial=1))
+    fields = dict(method.sum_fields(method.start_server(share.world, Keys(settings.seed, 0)), users))
+    fields |= metric_fields(find_protocol(settings.protocol).metrics.names, users)
+    clients = 1 if settings.secure_by == "clients" else share.block.n_clients
+    return lambda layout: refuse_foreign(layout, fields, method.settings, users, clients)
+
+
+class Collected:
+    """What a node's members add to a sum, while its clients train and are evaluated."""
+
+    def __init__(self, node: str, clients: int, each: bool) -> None:
+        self.each = each
+        self.names = [client_of(node, c) for c in range(clients)] if each else [node] * clients
+        self.parts: Parts = {}
+
+    def add(self, positions: Int64, summands: Summands, losses: np.ndarray) -> None:
+        """Some clients' summands."""
+        losses = loss_of(losses)
+        for c, position in enumerate(positions):
+            own = self.parts.setdefault(self.names[position], {})
+            for name, value in {**{n: s.of(c) for n, s in summands.items()}, LOSS: losses[c]}.items():
+                own[name] = own[name] + value if name in own else np.asarray(value)
+
+    def add_metrics(self, part: str, users: Int64, values: dict[str, np.ndarray], metrics: list[str]) -> None:
+        """Metric sums: ``values`` of every user, ``users`` where each client's begin."""
+        bounds = list(pairwise(users)) if self.each else [(0, users[-1])]
+        for (first, last), name in zip(bounds, self.names if self.each else self.names[:1], strict=True):
+            sums = MetricSums.from_values({metric: found[first:last] for metric, found in values.items()})
+            numbers = [sums.count, *(sums.sums.get(metric, 0.0) for metric in metrics)]
+            self.parts.setdefault(name, {})[part] = np.array(numbers, np.float64)
+
+
+class Summing:
+    """One run's secure sums on one node."""
+
+    guard: Guard = Guard()
+    """The owner's protection of what is summed; see :mod:`fedrec.secure.contribution`."""
+
+    def __init__(self, options: NodeOptions, store: NodeStore, refuse: Callable[[Layout], None]) -> None:
+        """``refuse`` raises where a plan sums something else than this node has."""
+        assert options.members is not None
+        assert options.sums_key is not None
+        self.options, self.store, self.refuse = options, store, refuse
+        self.key = read_sums_key(options.sums_key)
+        self.directory = hosts_of(read_members(options.members))
+        self.policy = Policy(options.secure_least, options.secure_least, options.secure_colluding)
+        self.taking: dict[str, Participant] = {}
+
+    def step(self, word: Step) -> Stepped:
+        """The members' answers; one that refuses is silent, and why is in the node's log."""
+        kind = Kind(word.step)
+        if kind is Kind.ADVERTISE:
+            require(set(word.contents) == {"plan"}, "a plan that is none")
+            return Stepped(self._join(word.run, Plan.from_bytes(word.contents["plan"])))
+        require(set(word.contents) <= set(self.taking), "a step of a sum that this node is not in, or has left")
+        if kind is Kind.INPUT:
+            parts, _ = self._parts()
+        said: dict[str, bytes] = {}
+        for name, content in word.contents.items():
+            part = self.taking[name]
+            try:
+                if kind is Kind.SHARE:
+                    said[name] = part.share(content)
+                elif kind is Kind.INPUT:
+                    said[name] = part.mask(content, self._vector(part.plan, parts.get(name, {})))
+                elif kind is Kind.CONFIRM:
+                    said[name] = part.confirm(content)
+                else:
+                    said[name] = part.unmask(content)
+            except SecureFailure as failure:
+                log.warning("%s, step %s: %s", name, kind.name.lower(), failure)
+        if kind is Kind.UNMASK:
+            self._answered({name: self.taking[name].plan for name in said})
+        if not said:
+            raise Refusal(f"nobody here takes the step {kind.name.lower()}; the log says why")
+        return Stepped(said)
+
+    def _join(self, run: str, plan: Plan) -> dict[str, bytes]:
+        _, number = self._parts()
+        require(plan.run == run and plan.round == number, "a sum of something else than was trained here last")
+        own = [name for name in plan.members if host_of(name) == self.options.name]
+        require(bool(own), "a sum that this node is no member of")
+        self.refuse(plan.layout)
+        state = self._state()
+        joined: dict[str, Participant] = {}
+        for name in own:
+            known = state.get(name, {})
+            last, answered = known.get("last"), known.get("answered")
+            member = Member(name, self.key, self.directory, self.policy)
+            member.last = {} if last is None else {run: (int(last[0]), int(last[1]))}
+            member.answered = {} if answered is None else {run: int(answered)}
+            joined[name] = member.join(plan)
+            state[name] = {"last": [plan.round, plan.attempt], "answered": answered}
+        self.store.write_json(STATE, state)
+        self.taking = {**{name: part for name, part in self.taking.items() if part.plan.round == number}, **joined}
+        return {name: part.advertise() for name, part in joined.items()}
+
+    def _answered(self, plans: dict[str, Plan]) -> None:
+        """Remember what is about to be unmasked; refuse where another process has joined or unmasked since."""
+        state = self._state()
+        for name, plan in plans.items():
+            if state[name]["last"] != [plan.round, plan.attempt] or (state[name]["answered"] or -1) >= plan.round:
+                raise Refusal(f"{name} has joined another attempt since, or has unmasked this sum")
+            state[name]["answered"] = plan.round
+        self.store.write_json(STATE, state)
+
+    def _vector(self, plan: Plan, own: dict[str, np.ndarray]) -> Any:
+        """The member's numbers; one that did not train adds nothing to the method's sums."""
+        names = {field.name for field in plan.layout.fields}
+        if not set(own) <= names:
+            raise Refusal(f"the plan leaves out {sorted(set(own) - names)}")
+        whole = {field.name: own.get(field.name, np.zeros(field.shape)) for field in plan.layout.fields}
+        # a file keeps a single number as an array of one
+        whole |= {field.name: np.reshape(whole[field.name], ()) for field in plan.layout.fields if not field.shape}
+        return vector_of(plan, whole, self.guard)
+
+    def _parts(self) -> tuple[Parts, int]:
+        if not self.store.has(PARTS):
+            raise Refusal("nothing was trained or evaluated here that could be summed")
+        found, about = self.store.read(PARTS, dict[str, Any])
+        return found, int(about["number"])
+
+    def _state(self) -> dict[str, Any]:
+        return self.store.read_json(STATE) if self.store.has(STATE) else {}

@@ -1,0 +1,295 @@
+"""The server's side with secure sums: nodes train and evaluate as ever, and what they have is summed, never sent.
+
+An exchange has two halves. First every node is asked to train and to evaluate; it says only that it is done. Then those
+that are make a secure sum (:mod:`fedrec.secure`), five short exchanges of letters for each cohort. Whoever falls silent
+on the way is left out or made up for; where too few are left, the sum is tried again with fresh keys. A sum that fails
+after members have begun to unmask it is not tried again, for they would refuse: that round is skipped, the server's
+state stays as it was, and the record says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.finite import finite
+from fedrec.core.loop import Cost, Evaluated
+from fedrec.core.method import Keys
+from fedrec.core.misfit import Misfit
+from fedrec.core.sums import Sums
+from fedrec.data.ragged import Int64
+from fedrec.deploy.members import hosts_of
+from fedrec.deploy.messages.envelope import one_line
+from fedrec.deploy.messages.letters import Answer, Ask
+from fedrec.deploy.node.summing import sum_number
+from fedrec.deploy.server.cohort_sum import sum_cohort
+from fedrec.deploy.server.federation import Exchanged, Federation, Taken, TooFewNodes
+from fedrec.evaluation.sums import MetricSums
+from fedrec.privacy.guard import noise_in_total
+from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
+from fedrec.runs.plan import participation_of
+from fedrec.runs.settings import RunSettings
+from fedrec.secure.aggregator import SecureSum
+from fedrec.secure.cohorts import Total, assign, sum_of_sums
+from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
+from fedrec.secure.costs import Costs
+from fedrec.secure.failures import SecureFailure, TooFew
+from fedrec.secure.identity import client_of, host_of
+from fedrec.secure.layout import Layout
+from fedrec.secure.noise import noisy_summands
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
+from fedrec.secure.ring import Bits
+from fedrec.secure.rules import neighbourhood
+
+log = logging.getLogger("fedrec.deploy")
+
+
+@dataclass(frozen=True)
+class Summed(Exchanged):
+    """What an exchange brought, as sums."""
+
+    clients: Int64 = None  # type: ignore[assignment]
+    """Clients in the sum that trained."""
+    loss: float = 0.0
+    metrics: Evaluated | None = None
+    costs: dict[str, Any] | None = None
+
+    def evaluated(self) -> Evaluated:
+        return self.metrics or Evaluated(MetricSums(), MetricSums())
+
+
+class SecureFederation(Federation):
+    """A :class:`~fedrec.deploy.server.federation.Federation` whose server sees sums of cohorts only."""
+
+    settings: RunSettings
+    members: Mapping[str, Any]
+
+    def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> SecureFederation:
+        """Who takes part, and the run's settings of secure sums."""
+        self.settings, self.members, self.directory = settings, members, hosts_of(members)
+        return self
+
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
+        found, self._ahead = self._ahead, None
+        if found is None or found[0] != number or not np.array_equal(found[1].answering, answering):
+            found = (number, self._exchange(answering, train=number, local=evaluate))
+        done = found[1]
+        assert isinstance(done, Summed)
+        clients = max(1, len(done.clients))
+        secure = done.costs or {}
+        up, down = (sum(secure["bytes"][way].values()) if secure else 0.0 for way in ("upload", "download"))
+        download = self._download_bytes(chosen) / max(1, len(chosen)) + down * len(done.clients) / max(1, len(chosen))
+        self.server = done.state
+        for name in done.taken:
+            self.taken[name] = number
+        dropped = len(chosen) - len(answering)
+        cost = Cost(
+            loss=done.loss / clients,
+            participants=len(done.clients),
+            upload=up,
+            download=download,
+            train_seconds=done.seconds,
+            aggregate_seconds=done.aggregate_seconds,
+            missing=((f"{dropped} of {len(chosen)} clients dropped out",) if dropped else ()) + done.missing,
+            secure=done.costs,
+        )
+        return cost, done.evaluated() if evaluate else None
+
+    def _check_sums(self, place: Any, ask: Ask, answer: Answer) -> None:
+        if answer.uploads or answer.loss or answer.valid.count or answer.test.count:
+            raise Misfit("numbers of its own, where only sums are asked for")
+
+    def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
+        place = self.roster.find(name)
+        if place is None:
+            raise Misfit("not one of this run's nodes")
+        self._check_sums(place, ask, answer)
+        return Taken(answer, ())
+
+    def _exchange(self, answering: Int64, evaluate: int = 0, train: int = 0, local: bool = False) -> Summed:
+        began, summing = time.perf_counter(), 0.0
+        whole = bool(evaluate) or local
+        asks = self._asks(answering, evaluate, train, local, whole)
+        strangers = {name: "not in the list of members" for name in asks if name not in self.directory}
+        asks = {name: ask for name, ask in asks.items() if name not in strangers}
+        layout, costs = self._layout(train, whole), Costs()
+        taken: dict[str, Taken] = {}
+        faults: dict[str, str] = {}
+        total: Total | None = None
+        survivors: set[str] = set()
+        skipped = ""
+        for attempt in range(Policy.attempts):
+            found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
+            taken |= found
+            before, why = time.perf_counter(), ""
+            try:
+                if not self._enough(taken, asks):
+                    raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
+                number = sum_number(evaluate, train)
+                sums = self._sums(number, attempt, self._members(taken, asks, whole), layout, costs, faults)
+                total = sum_of_sums(sums)
+                survivors = {name for part in sums for name in part.survivors}
+            except SecureFailure as failure:
+                why = one_line(failure)
+                if not failure.repeat:
+                    skipped = why
+            summing += time.perf_counter() - before
+            if total is not None or skipped:
+                break
+            costs.repeated += 1
+            said = "; ".join([why, *(f"{name}: {reason}" for name, reason in sorted(faults.items()))])
+            log.warning("sum %s, attempt %d: %s", number_of(evaluate, train), attempt, said)
+            if attempt + 1 >= self.rules.attempts:
+                raise TooFewNodes(f"no secure sum, and nothing of it was used: {said}")
+            self._await(list(asks))
+            taken = {name: one for name, one in taken.items() if name in self.exchange.online()}
+        missing = [f"{name}: {reason}" for name, reason in sorted({**faults, **strangers}.items())]
+        state = self.server
+        clients = np.zeros(0, np.int64)
+        loss, metrics = 0.0, None
+        inside = {host_of(name) for name in survivors}
+        if total is not None:
+            fields = total.fields
+            loss = float(fields.pop(LOSS))
+            if whole:
+                valid, test = (self._metric_sums(fields.pop(part)) for part in EVALUATED)
+                metrics = Evaluated(valid, test)
+            clients = self._clients(survivors, answering) if train else clients
+            if train:
+                state, skipped = self._finished(Sums(fields, clients, self._noise(sums)), train)
+                if skipped:
+                    clients, inside = clients[:0], set()
+        if skipped:
+            missing.append(f"round {train or evaluate} is skipped: {skipped}")
+        for line in missing:
+            log.warning("round %s: %s", train or evaluate, line)
+        return Summed(
+            answering=answering,
+            taken={name: one for name, one in taken.items() if name in inside and len(asks[name].positions)},
+            missing=tuple(missing),
+            seconds=time.perf_counter() - began - summing,
+            state=state,
+            aggregate_seconds=summing,
+            clients=clients,
+            loss=loss,
+            metrics=metrics,
+            costs=costs.as_dict(max(1, len(clients)), layout, 0.0) if total is not None else None,
+        )
+
+    def _finished(self, sums: Sums, number: int) -> tuple[Any, str]:
+        """The next state, or the present one and why the sum is not used."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                state = self.method.finish(self.server, sums, Keys(self.seed, number))
+        except Exception as problem:
+            return self.server, f"the sum cannot be used: {type(problem).__name__}: {one_line(problem)}"
+        if not finite(state) or not self._works(state):
+            return self.server, "the sum leaves a state that no client could work with"
+        return state, ""
+
+    # what is summed, and by whom
+
+    @cached_property
+    def summed(self) -> SumNoise | None:
+        """The noise of the run's sums, where it has a budget; nodes add it, and check what it is worth."""
+        chosen = self.settings
+        if chosen.epsilon is None:
+            return None
+        keys, people = self.roster.client_keys, participation_of(chosen)
+        names = self._members({place.name: None for place in self.roster.places}, {}, True)
+        smallest = assign(names, self.seed, self.run, 1, chosen.secure_cohort).smallest
+        rules = neighbourhood(smallest, chosen.secure_dropout, chosen.secure_colluding).rules
+        users = max(int(place.users.max(initial=1)) for place in self.roster.places)
+        return sum_noise(
+            Budget(chosen.epsilon, chosen.delta),
+            self.method.sum_fields(self.server, users),
+            self.method.settings,
+            self.method.contribution(),
+            lambda noise, bits: self._layout(1, True, noise, bits),
+            releases=1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys),
+            summands=noisy_summands(smallest, rules.least_survivors, chosen.secure_colluding),
+        )
+
+    def _noise(self, sums: Sequence[SecureSum]) -> dict[str, float]:
+        """The deviation of the noise in the sum of these cohorts."""
+        if self.summed is None:
+            return {}
+        sizes = {one.plan: len(one.survivors) for one in sums}
+        return noise_in_total(self.summed, sizes, self.settings.secure_colluding)
+
+    def _layout(
+        self, train: int, whole: bool, noise: Mapping[str, float] | None = None, bits: Bits | None = None
+    ) -> Layout:
+        if noise is None and train and self.summed is not None:
+            noise, bits = self.summed.noise, self.summed.bits
+        users = max(int(place.users.max(initial=1)) for place in self.roster.places)
+        single = self.settings.secure_by == "clients"
+        clients = 1 if single else max(len(place.client_keys) for place in self.roster.places)
+        fields = dict(self.method.sum_fields(self.server, users)) if train else {}
+        if whole:
+            fields |= metric_fields(self.metrics, users)
+        everyone = len(self.roster.client_keys) if single else len(self.roster.places)
+        most = max(3, min(everyone, 2 * self.settings.secure_cohort))
+        return layout_of(
+            fields,
+            self.method.settings,
+            users=users,
+            clients=clients,
+            summands=most,
+            everyone=everyone,
+            noise=noise,
+            bits=bits,
+        )
+
+    def _members(self, taken: Mapping[str, Any], asks: Mapping[str, Ask], whole: bool) -> list[str]:
+        if self.settings.secure_by == "nodes":
+            return sorted(taken)
+        found = []
+        for place in self.roster.places:
+            if place.name in taken:
+                positions = range(len(place.client_keys)) if whole else asks[place.name].positions.tolist()
+                found += [client_of(place.name, position) for position in positions]
+        return found
+
+    def _clients(self, survivors: set[str], answering: Int64) -> Int64:
+        """The clients in the sum that trained."""
+        found = []
+        for place in self.roster.places:
+            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
+            single = self.settings.secure_by == "clients"
+            own = (client_of(place.name, int(c) - place.first) if single else place.name for c in here)
+            found += [int(client) for client, name in zip(here, own, strict=True) if name in survivors]
+        return np.array(found, np.int64)
+
+    def _metric_sums(self, numbers: Any) -> MetricSums:
+        count = round(float(numbers[0]))
+        return MetricSums(dict(zip(sorted(self.metrics), numbers[1:].tolist(), strict=True)), count)
+
+    def _sums(
+        self, number: int, attempt: int, members: list[str], layout: Layout, costs: Costs, faults: dict[str, str]
+    ) -> list[SecureSum]:
+        if len(members) < self.settings.secure_least:
+            raise TooFew(f"{len(members)} participants, a secure sum needs {self.settings.secure_least}")
+        groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort).groups
+        sums = []
+        for cohort, group in enumerate(groups):
+            rules = neighbourhood(len(group), self.settings.secure_dropout, self.settings.secure_colluding).rules
+            plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt)
+            try:
+                sums.append(sum_cohort(plan, self.directory, self.exchange, self.rules.step, costs, faults))
+            except TooFew as few:
+                # members of a cohort that is summed already would refuse a second attempt
+                raise TooFew(str(few), few.repeat and not sums) from None
+        return sums
+
+
+def number_of(evaluate: int, train: int) -> str:
+    """For a log."""
+    return f"of round {train}" if train else f"of the evaluation of round {evaluate}"

@@ -1,0 +1,234 @@
+"""Secure sums over nodes: equal to the plain run, whoever falls silent; what is refused; what a crash cannot do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from direct import federation, in_process, records_of
+
+from fedrec.core.state import flatten
+from fedrec.deploy.messages.letters import Step, Stepped
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.summing import STATE
+from fedrec.deploy.server.federation import TooFewNodes
+from fedrec.deploy.server.rules import Rules
+from fedrec.experiment.resolve import resolve
+from fedrec.laws.nodes import RUN, WORLD
+from fedrec.laws.small_runs import small_settings
+from fedrec.methods.registry import federated, find
+from fedrec.secure.failures import Refusal
+from fedrec.secure.messages import Kind
+
+SUMMED = [name for name in federated() if find(name).card.sum_suffices]
+RULES = Rules(wait=0.01, attempts=1, least=0.5)
+
+
+def settings_of(method: str, **more: Any) -> Any:
+    own = small_settings(method).model_dump(mode="json")
+    given = {"data": WORLD, "seed": 3, "rounds": 2, "secure_dropout": 0.25, "secure_by": "nodes", "settings": own}
+    return resolve(method, {**given, "secure": True, **more})
+
+
+def same(one: Any, other: Any, fields: tuple[str, ...] = ("valid", "test")) -> None:
+    assert one.participants == other.participants
+    assert one.loss == pytest.approx(other.loss, rel=1e-6)
+    for name in fields:
+        assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", SUMMED)
+def test_nodes_give_the_plain_run(method: str, tmp_path: Path) -> None:
+    settings = settings_of(method)
+    found = records_of(*federation(tmp_path, settings, 4, RULES)[:3])
+    for one, other in zip(found, in_process(settings.model_copy(update={"secure": False})), strict=True):
+        same(one, other)
+        assert not one.missing
+        assert one.secure is not None
+        assert one.secure["smallest_cohort"] == 4
+
+
+def test_single_clients_give_the_plain_run(tmp_path: Path) -> None:
+    settings = settings_of("fedavg", secure_by="clients", secure_cohort=12, participation=0.8, secure_dropout=0.1)
+    found = records_of(*federation(tmp_path, settings, 2, RULES)[:3])
+    for one, other in zip(found, in_process(settings.model_copy(update={"secure": False})), strict=True):
+        same(one, other)
+        assert one.secure is not None
+        assert one.secure["cohorts"] == 2
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_node_killed_in_any_step_is_left_out_or_made_up_for(kind: Kind, tmp_path: Path) -> None:
+    settings = settings_of("fcf", rounds=3)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+    killed: list[int] = []
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if name == "node1" and step.step == kind and not killed:
+            killed.append(step.step)
+            exchange.nodes.pop(name, None)  # what it had in memory is gone
+            raise ConnectionError
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    found = records_of(runtime, plan, progress)
+    clients = len(runtime.roster.client_keys)
+    there = clients if kind > Kind.INPUT else clients - len(runtime.roster.places[1].client_keys)
+    assert killed
+    assert [record.participants for record in found] == [there, clients, clients]
+    assert any("node1" in line for line in found[0].missing)
+    if there == clients:
+        wanted = in_process(settings.model_copy(update={"secure": False}))
+        same(found[0], wanted[0])
+
+
+def test_below_the_threshold_the_sum_is_tried_again_and_then_nothing_is_used(tmp_path: Path) -> None:
+    settings = settings_of("fcf")
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, Rules(wait=0.01, attempts=2, least=0.5))
+    seen: list[int] = []
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if name in ("node1", "node2") and step.step == Kind.INPUT and len(seen) < silent:
+            seen.append(step.step)
+            raise ConnectionError
+        found: Stepped = work()
+        return found
+
+    exchange.between, silent = between, 2
+    first = records_of(runtime, plan, progress)[0]
+    assert first.secure is not None
+    assert first.secure["repeated"] == 1
+    same(first, in_process(settings.model_copy(update={"secure": False}))[0])
+
+    other, plan, progress, exchange = federation(tmp_path / "b", settings, 4, Rules(wait=0.01, attempts=2, least=0.5))
+    exchange.between, silent = between, 100
+    before = flatten(other.server)[0]
+    with pytest.raises(TooFewNodes, match="no secure sum, and nothing of it was used"):
+        records_of(other, plan, progress)
+    after = flatten(other.server)[0]
+    assert all((before[name] == after[name]).all() for name in before)
+
+
+def test_a_sum_that_was_unmasked_is_not_made_again_and_its_round_is_skipped(tmp_path: Path) -> None:
+    settings = settings_of("fcf", rounds=3)
+    runtime, plan, _, _ = federation(tmp_path, settings, 4, RULES)
+    everyone = plan.participation.choose(3, 1, runtime.client_keys())
+    before = runtime.snapshot()
+    runtime.round(1, everyone, everyone, False)
+    runtime.restore(before)  # the server died before it wrote anything down
+    cost, _ = runtime.round(1, everyone, everyone, False)
+    assert cost.participants == 0
+    assert "round 1 is skipped" in cost.missing[-1]
+    assert "refuse to sum it a second time" in cost.missing[-1]
+    cost, _ = runtime.round(2, everyone, everyone, False)
+    assert cost.participants == len(everyone)
+
+
+def test_what_is_about_to_be_unmasked_is_on_disk_before_a_word_leaves(tmp_path: Path) -> None:
+    settings = settings_of("fcf", rounds=1)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+    seen: dict[int, Any] = {}
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        found: Stepped = work()
+        if name == "node0" and step.step in (Kind.ADVERTISE, Kind.UNMASK):
+            seen.setdefault(step.step, exchange.nodes[name].store.read_json(STATE)[name])
+        return found
+
+    exchange.between = between
+    records_of(runtime, plan, progress)
+    assert seen[Kind.ADVERTISE] == {"last": [2, 0], "answered": None}
+    assert seen[Kind.UNMASK] == {"last": [2, 0], "answered": 2}
+    exchange.nodes.clear()
+    for step in range(1, 5):  # a restarted node has nothing left to say about that sum
+        with pytest.raises(Exception, match="has left"):
+            Node(exchange.options["node0"], RUN).step(Step(RUN, step, {"node0": b""}))
+
+
+def test_keys_that_the_server_puts_in_place_are_refused(tmp_path: Path) -> None:
+    """The server passes on keys of its own as those of three neighbours: the fourth says nothing more."""
+    import os
+
+    from fedrec.secure.identity import Directory, new_key, public_bytes
+    from fedrec.secure.participant import Member
+    from fedrec.secure.plan import Plan
+    from fedrec.secure.policy import Policy
+
+    settings = settings_of("fcf", rounds=1)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+    plans: list[Plan] = []
+    said: list[int] = []
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if step.step == Kind.ADVERTISE:
+            plans.append(Plan.from_bytes(step.contents["plan"]))
+        if name == "node0" and step.step == Kind.SHARE:
+            forged = {other: new_key(os.urandom) for other in plans[0].members}
+            directory = Directory({other: public_bytes(key) for other, key in forged.items()})
+            lenient = Policy(server="curious", colluding=0.0, security_bits=0)
+            contents = b"".join(
+                Member(other, key, directory, lenient).join(plans[0]).advertise()
+                for other, key in forged.items()
+                if other != name
+            )
+            object.__setattr__(step, "contents", {name: contents})
+        found: Stepped = work()
+        if name == "node0":
+            said.append(step.step)
+        return found
+
+    exchange.between = between
+    record = records_of(runtime, plan, progress)[0]
+    assert set(said) == {Kind.ADVERTISE}
+    assert "node0: step share: Refusal" in record.missing
+    assert record.participants == len(runtime.roster.client_keys) - len(runtime.roster.places[0].client_keys)
+
+
+def test_nodes_say_nothing_of_their_own(tmp_path: Path) -> None:
+    settings = settings_of("fedavg", rounds=1)
+    answers: list[Any] = []
+
+    def spoil(name: str, ask: Any, work: Any) -> Any:
+        answers.append(work())
+        return answers[-1]
+
+    records_of(*federation(tmp_path, settings, 4, RULES, spoil)[:3])
+    assert answers
+    for answer in answers:
+        assert not answer.uploads
+        assert not answer.loss
+        assert not answer.valid.count
+        assert not answer.test.count
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"shape": (10**9, 4)}, "which this participant does not have"),
+        ({"name": "histories"}, "which this participant does not have"),
+        ({"bound": 0.01}, "less room for 'items'"),
+    ],
+)
+def test_a_plan_of_other_sums_is_refused(change: dict[str, Any], why: str, tmp_path: Path) -> None:
+    """A server that chose the bounds would see who is beyond them; one that chose the shapes could fill the memory."""
+    from dataclasses import replace
+
+    from fedrec.secure.plan import Plan
+
+    settings = settings_of("fcf", rounds=1)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        asked = Plan.from_bytes(step.contents["plan"]) if step.step == Kind.ADVERTISE else None
+        if asked is not None and "items" in asked.layout.places:  # not where a model is only evaluated
+            fields = tuple(replace(f, **change) if f.name == "items" else f for f in asked.layout.fields)
+            altered = replace(asked, layout=replace(asked.layout, fields=fields))
+            with pytest.raises(Refusal, match=why):
+                Node(exchange.options[name], RUN).step(Step(RUN, 0, {"plan": altered.to_bytes()}))
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    assert not records_of(runtime, plan, progress)[0].missing
