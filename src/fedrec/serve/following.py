@@ -97,9 +97,10 @@ class Followed:
         last = max((path.stat().st_mtime for path in there if path.exists()), default=time.time())
         return max(0.0, time.time() - last)
 
-    def as_run(self) -> FinishedRun:
-        """As reports draw it; selected is the best round so far."""
-        best = self.result["selected_round"] if self.result is not None else self.done
+    def as_run(self, metric: str) -> FinishedRun:
+        """As reports draw it; while it goes on, the best round so far is the selected one."""
+        so_far = [(r["valid"][metric], r["round"]) for r in self.records if metric in (r.get("valid") or {})]
+        best = self.result["selected_round"] if self.result is not None else max(so_far)[1]
         return FinishedRun({"selected_round": best}, tuple(self.records))
 
 

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from fedrec.deploy.server.pulse import duration
 from fedrec.report.model.series import Series
 from fedrec.report.page import figures
-from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, tiles
+from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, paragraphs, tiles
 from fedrec.report.page.render import Page, render
 from fedrec.serve import http
 from fedrec.serve.assets_of import own_asset
@@ -45,7 +45,8 @@ def live_app(follower: Follower, ending: threading.Event, every: float = EVERY) 
         body = "".join(f'<div id="live-{place}"></div>' for place in PLACES)
         back = '<p><a href="/">All runs</a></p>' if not follower.one and "run" in request.query_params else ""
         note = '<p class="small soft" id="live-link" role="status">connecting</p>'
-        made = Page("fedrec: runs as they go", str(follower.path), [Section("live", "Now", back + note + body)])
+        lead = str(follower.path / request.query_params.get("run", ""))
+        made = Page("fedrec: runs as they go", lead, [Section("live", "Now", back + note + body)])
         return HTMLResponse(render(made, own_asset("live.js"), "'self'"))
 
     async def events(request: Request) -> Response:
@@ -91,15 +92,14 @@ def run_parts(run: Followed) -> dict[str, str]:
         found.append(Tile("seconds a round", f"{run.seconds_a_round:.2g}", f"last: {parts}"))
         if last["loss"] == last["loss"]:
             found.append(Tile("loss", f"{last['loss']:.4g}", "of the last round"))
-        spent = last.get("privacy") or (run.result or {}).get("privacy")
-        if spent:
-            found.append(Tile("privacy", "", str(spent)))
+    spent = (run.result or {}).get("privacy")
+    privacy = paragraphs([f"Privacy: {spent}"]) if spent else ""
     curve = ""
     metric = next((m for m in SHOWN if any(m in (r.get("valid") or {}) for r in run.records)), None)
     if metric is not None:
         label = run.settings.method if run.settings is not None else ""
-        curve = figures.curves([Series(label, label, "federated", (run.as_run(),))], metric)
-    return {"state": tiles(found), "curves": curve, "missing": _missing(run), "runs": ""}
+        curve = figures.curves([Series(label, label, "federated", (run.as_run(metric),))], metric)
+    return {"state": tiles(found) + privacy, "curves": curve, "missing": _missing(run), "runs": ""}
 
 
 def _about(run: Followed) -> str:

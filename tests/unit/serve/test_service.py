@@ -70,11 +70,11 @@ def test_histories_and_batches(folder: Path, served: Running) -> None:
     model = opened(folder).recommender
     history, filters = ["i003", "i010", "i044"], {"exclude": ["i005"], "only": [f"i{n:03d}" for n in range(80)]}
     answer = served.post("/recommend", {"history": history, "k": 4, **filters})
-    wanted = [r.item for r in model.recommend_history(history, 4, **filters)]  # type: ignore[arg-type]
+    wanted = [r.item for r in model.recommend_history(history, 4, **filters)]
     assert items(answer.json) == wanted
     content = {"users": ["u001", "nobody", "u001"], "histories": [history, []], "k": 4, **filters}
     lists = served.post("/recommend/batch", content).json["lists"]
-    assert items(lists[0]) == items(lists[2]) == [r.item for r in model.recommend("u001", 4, **filters)]  # type: ignore[arg-type]
+    assert items(lists[0]) == items(lists[2]) == [r.item for r in model.recommend("u001", 4, **filters)]
     assert "nobody" in lists[1]["error"]
     assert items(lists[3]) == wanted
     assert "at least one item" in lists[4]["error"]
@@ -287,7 +287,7 @@ def test_who_has_gone_is_not_waited_for(folder: Path) -> None:
         source = Batches(RunSource(folder), Counts())
         seen: list[int] = []
         answer = source.model.answer
-        source.model.answer = lambda asks: (seen.append(len(asks)), answer(asks))[1]  # type: ignore[method-assign, assignment, func-returns-value]
+        source.model.answer = lambda asks: (seen.append(len(asks)), answer(asks))[1]  # type: ignore[method-assign, func-returns-value]
         source.start()
         gone, stays = source.submit(Ask(1, user="u001"), Ask(1, user="u002"))
         gone.cancel()
