@@ -42,7 +42,7 @@ class Door:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        began, status, read = time.perf_counter(), 0, 0
+        began, status, read, more = time.perf_counter(), 0, 0, True
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -53,9 +53,9 @@ class Door:
             await send(message)
 
         async def body() -> Message:
-            nonlocal read
+            nonlocal read, more
             message = await receive()
-            read += len(message.get("body", b""))
+            read, more = read + len(message.get("body", b"")), message.get("more_body", False)
             if read > MOST_BYTES:
                 raise TooLarge
             return message
@@ -72,7 +72,8 @@ class Door:
                 log.error("a request failed: %s: %s", type(problem).__name__, " ".join(str(problem).split()))
         if read > MOST_BYTES and not status:
             status = 413
-            await drained(receive)
+            if more:
+                await drained(receive)
             await plain_error(send, status, TOO_LARGE)
         route = getattr(scope.get("route"), "path", "other").replace(":path", "")
         took = time.perf_counter() - began

@@ -113,7 +113,9 @@ def test_what_is_wrong_is_one_line(served: Running, path: str, body: Any, status
     assert b"Traceback" not in answer.body
 
 
-def test_a_body_without_a_length_has_the_same_limit(served: Running) -> None:
+@pytest.mark.parametrize("extra", [1, 40])
+def test_a_body_without_a_length_has_the_same_limit(served: Running, extra: int) -> None:
+    """Whether or not the piece that is too much is the last one."""
     lines = ("POST /recommend HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked", "", "")
     head = "\r\n".join(lines).encode()
     piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -121,7 +123,7 @@ def test_a_body_without_a_length_has_the_same_limit(served: Running) -> None:
         wire.sendall(head)
         answer = b""
         try:
-            for _ in range(MOST_BYTES // 0x10000 + 1):
+            for _ in range(MOST_BYTES // 0x10000 + extra):
                 wire.sendall(piece)
             wire.sendall(b"0\r\n\r\n")
         except OSError:
