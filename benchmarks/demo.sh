@@ -6,5 +6,9 @@ if ! fedrec data get ml-100k; then
     echo "NOTICE: no source of MovieLens-100K answered; the synthetic world 'demo' is compared instead." >&2
     data=demo
 fi
-exec fedrec compare ease gfcf fedspectral fedease fedmf fedavg fcf --data "$data" --rounds "$rounds" --evaluate-every 2 \
-    --out "runs/demo-$data" "$@"
+out="runs/demo-$data"
+fedrec compare ease gfcf fedspectral fedease fedmf fedavg fcf --data "$data" --rounds "$rounds" --evaluate-every 2 \
+    --out "$out" "$@"
+echo
+echo "A page that recommends in your own browser, with what the clients of fedspectral learnt together:"
+fedrec export "$out/fedspectral-seed0" --page "$out/private"

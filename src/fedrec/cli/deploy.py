@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedrec.cli import options as o
+from fedrec.cli import serve as service
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:  # imports that cost a second
@@ -305,3 +306,19 @@ def recommend(
     from fedrec.deploy.node.recommending import recommend as best
 
     show_items(best(folder, user, k, run))
+
+
+@app.command("serve")
+def serve(
+    folder: Folder,
+    host: service.Host = "127.0.0.1",
+    port: service.Port = 8080,
+    token_file: service.TokenFile = None,
+    quiet: service.Silent = False,
+) -> None:
+    """Answer over HTTP for the node's own users, on the node itself; the last finished run serves while one trains."""
+    from fedrec.serve.sources import NodeSource
+    from fedrec.serve.start import Place
+    from fedrec.serve.start import serve as start
+
+    start(NodeSource(folder), Place(host, port, token_file, quiet), typer.echo)

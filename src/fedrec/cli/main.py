@@ -17,12 +17,15 @@ from fedrec.cli import (
     data,
     deploy,
     doctor,
+    export,
     methods,
     recommend,
     reproduce,
     run,
+    serve,
     sweep,
     tune,
+    watch,
 )
 from fedrec.errors import BadInput
 
@@ -39,6 +42,9 @@ app.command("compare", cls=compare.OPTIONS)(compare.compare)
 app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
 app.command("tune", cls=tune.OPTIONS)(tune.tune)
 app.command("recommend")(recommend.recommend)
+app.command("serve")(serve.serve)
+app.command("watch")(watch.watch)
+app.command("export")(export.export)
 app.command("audit", cls=audit.OPTIONS)(audit.audit)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +26,7 @@ def run(
     json_file: o.JsonFile = None,
     resume: o.Resume = None,
     quiet: o.Quiet = False,
+    live: Annotated[bool, typer.Option("--live", help="Show the run as it goes, on a page of this machine.")] = False,
 ) -> None:
     """Train a method and evaluate it; the result is printed, and kept in a run folder."""
     from fedrec.cli.progress import Watch
@@ -40,13 +43,14 @@ def run(
         if recipe is not None:
             raise BadInput("--resume continues a run as it was; leave --recipe out")
         watch = Watch(f"resuming {resume}", quiet)
-        try:
-            result = running.resume(resume, watch.round, watch.start)
-        except KeyboardInterrupt:
-            say_how_to_resume(resume)
-            raise
-        finally:
-            watch.stop()
+        with followed(resume, live):
+            try:
+                result = running.resume(resume, watch.round, watch.start)
+            except KeyboardInterrupt:
+                say_how_to_resume(resume)
+                raise
+            finally:
+                watch.stop()
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
@@ -54,13 +58,14 @@ def run(
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(settings.method, quiet)
         folder = out or free_folder(Path("runs"), label)
-        try:
-            result = running.execute(settings, folder, watch.round, watch.start)
-        except KeyboardInterrupt:
-            say_how_to_resume(folder)
-            raise
-        finally:
-            watch.stop()
+        with followed(folder, live):
+            try:
+                result = running.execute(settings, folder, watch.round, watch.start)
+            except KeyboardInterrupt:
+                say_how_to_resume(folder)
+                raise
+            finally:
+                watch.stop()
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
@@ -70,6 +75,19 @@ def say_how_to_resume(folder: Path) -> None:
     """After an interrupt: what goes on from the last checkpoint, or from the start where there is none yet."""
     if folder.is_dir():
         typer.echo(f"fedrec: stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on", err=True)
+
+
+@contextmanager
+def followed(folder: Path, live: bool) -> Iterator[None]:
+    """A page of this machine beside the run, where it is asked for."""
+    if not live:
+        yield
+        return
+    from fedrec.serve.live import watched
+
+    with watched(folder) as address:
+        typer.echo(f"{address} follows the run", err=True)
+        yield
 
 
 def check_json(path: Path | None) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core.block import Block
 from fedrec.core.population import new_block
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
@@ -42,10 +43,20 @@ class Top:
     """``[users, k]``, NaN where a list is shorter."""
 
 
+class Scoring(Protocol):
+    """What makes the scores: all clients of a run, a centralised model, or what one node holds."""
+
+    def scores(self, clients: Int64) -> NDArray[np.float32]:
+        """``[users, n_items]`` of the users of some clients."""
+
+    def scores_of_new(self, block: Block) -> NDArray[np.float32]:
+        """``[users, n_items]`` of users that were not in training, by what they have."""
+
+
 class Recommender:
     """A model that recommends. It may be kept open and asked by several threads."""
 
-    def __init__(self, known: Known, model: Clients | Collected) -> None:
+    def __init__(self, known: Known, model: Scoring) -> None:
         self.known, self.model = known, model
         self.user_ids, self.item_ids, self.titles = known.user_ids, known.item_ids, known.titles
 
@@ -85,7 +96,7 @@ class Recommender:
         self, users: Sequence[str | int] | None = None, k: int = 10, exclude: Ids = (), only: Ids | None = None
     ) -> Iterator[Top]:
         """The best items of these users (all, where None), some users at a time, in the order given."""
-        columns = self._columns(exclude, only)
+        columns = self.allowed(exclude, only)
         wanted = np.arange(len(self.user_ids)) if users is None else self.positions(users)
         _check_k(k)
         return self._streamed(wanted, k, columns)
@@ -94,7 +105,7 @@ class Recommender:
         self, histories: Sequence[Ids], k: int = 10, exclude: Ids = (), only: Ids | None = None
     ) -> Iterator[Top]:
         """The best items of people who were not in training, by what each of them has, some at a time."""
-        columns = self._columns(exclude, only)
+        columns = self.allowed(exclude, only)
         lists = [self.item_positions(items, "history") for items in histories]
         empty = [number for number, items in enumerate(lists) if not len(items)]
         if empty:
@@ -125,6 +136,41 @@ class Recommender:
             raise BadInput(f"{what}: this model knows no item {names[0][:60]!r}; {hint}")
         return np.array(found, np.int32)
 
+    def allowed(self, exclude: Ids, only: Ids | None) -> Int64 | None:
+        """Items that may be recommended, ascending; None for all."""
+        without = self.item_positions(exclude, "exclude")
+        if only is None and not len(without):
+            return None
+        allowed = np.arange(len(self.item_ids)) if only is None else self.item_positions(only, "only")
+        left = np.setdiff1d(allowed, without).astype(np.int64)
+        if not len(left):
+            raise BadInput("nothing is left to recommend: every item is excluded")
+        return left
+
+    def scored(self, users: Int64) -> tuple[NDArray[np.float32], Ragged]:
+        """Scores ``[users, n_items]`` of users at these positions, at most ``at_once``, and what each of them has."""
+        block = self.known.people.block
+        clients = np.unique(block.client_of_user[users])
+        rows = np.concatenate([np.arange(block.user_start[c], block.user_start[c + 1]) for c in clients])
+        self._open_histories(rows)
+        scores = self.model.scores(clients)
+        if len(rows) != len(users) or (rows != users).any():
+            scores = scores[np.searchsorted(rows, users)]  # rows ascend: clients hold neighbours
+        return scores, self.known.owned.take(users)
+
+    def scored_new(self, lists: Sequence[Int32]) -> tuple[NDArray[np.float32], Ragged]:
+        """The same for people who were not in training, by positions of the items that each of them has."""
+        counts = np.array([len(items) for items in lists])
+        histories = Ragged(offsets(counts), np.concatenate(lists))
+        if isinstance(self.model, Collected):
+            self._open_histories(np.arange(len(self.user_ids)))
+        return self.model.scores_of_new(new_block(histories, len(self.item_ids))), histories
+
+    @property
+    def at_once(self) -> int:
+        """Users that are scored together, at most."""
+        return max(1, CELLS // max(1, len(self.item_ids)))
+
     # -- within
 
     @cached_property
@@ -139,43 +185,15 @@ class Recommender:
     def _key(self) -> bytes:
         return read_key()
 
-    @property
-    def _at_once(self) -> int:
-        return max(1, CELLS // max(1, len(self.item_ids)))
-
-    def _columns(self, exclude: Ids, only: Ids | None) -> Int64 | None:
-        """Items that may be recommended, ascending; None for all."""
-        without = self.item_positions(exclude, "exclude")
-        if only is None and not len(without):
-            return None
-        allowed = np.arange(len(self.item_ids)) if only is None else self.item_positions(only, "only")
-        left = np.setdiff1d(allowed, without).astype(np.int64)
-        if not len(left):
-            raise BadInput("nothing is left to recommend: every item is excluded")
-        return left
-
     def _streamed(self, wanted: Int64, k: int, columns: Int64 | None) -> Iterator[Top]:
-        block = self.known.people.block
-        client_of_user = block.client_of_user
-        for first in range(0, len(wanted), self._at_once):
-            users = wanted[first : first + self._at_once]
-            clients = np.unique(client_of_user[users])
-            rows = np.concatenate([np.arange(block.user_start[c], block.user_start[c + 1]) for c in clients])
-            self._open_histories(rows)
-            scores = self.model.scores(clients)
-            if len(rows) != len(users) or (rows != users).any():
-                scores = scores[np.searchsorted(rows, users)]  # rows ascend: clients hold neighbours
-            yield Top(users, *best_columns(scores, self.known.owned.take(users), k, columns))
+        for first in range(0, len(wanted), self.at_once):
+            users = wanted[first : first + self.at_once]
+            yield Top(users, *best_columns(*self.scored(users), k, columns))
 
     def _streamed_new(self, lists: list[Int32], k: int, columns: Int64 | None) -> Iterator[Top]:
-        for first in range(0, len(lists), self._at_once):
-            some = lists[first : first + self._at_once]
-            counts = np.array([len(items) for items in some])
-            histories = Ragged(offsets(counts), np.concatenate(some))
-            if isinstance(self.model, Collected):
-                self._open_histories(np.arange(len(self.user_ids)))
-            scores = self.model.scores_of_new(new_block(histories, len(self.item_ids)))
-            yield Top(np.arange(first, first + len(some)), *best_columns(scores, histories, k, columns))
+        for first in range(0, len(lists), self.at_once):
+            some = lists[first : first + self.at_once]
+            yield Top(np.arange(first, first + len(some)), *best_columns(*self.scored_new(some), k, columns))
 
     def _open_histories(self, users: Int64) -> None:
         if self.known.hashed is None:

@@ -32,15 +32,16 @@ class Page:
     """Plain text."""
 
 
-def render(page: Page) -> str:
-    """The file."""
-    style, script = asset("page.css"), asset("page.js")
+def render(page: Page, more_script: str = "", connect: str = "'none'") -> str:
+    """The file; ``more_script`` runs after the page's own, ``connect`` is whom it may ask (a source of a policy)."""
+    style, script = asset("page.css"), asset("page.js") + more_script
     policy = "; ".join(
         (
             "default-src 'none'",
             f"style-src '{checksum(style)}'",
             f"script-src '{checksum(script)}'",
             "img-src data:",
+            f"connect-src {connect}",
             "base-uri 'none'",
             "form-action 'none'",
         )

@@ -91,7 +91,7 @@ function tipOf(figure) {
   };
 }
 
-for (const figure of document.querySelectorAll("figure.curves")) {
+function bindCurves(figure) {
   const data = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
   const tip = tipOf(figure);
   const hidden = new Set();
@@ -148,6 +148,7 @@ for (const figure of document.querySelectorAll("figure.curves")) {
     key.addEventListener("pointerleave", () => alone(false));
   }
 }
+document.querySelectorAll("figure.curves").forEach(bindCurves);
 
 for (const figure of document.querySelectorAll("figure.points")) {
   const tip = tipOf(figure);

@@ -1,0 +1,109 @@
+"""Asks that wait together are answered together, by one thread; a newer model takes over between two batches."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from fedrec.errors import BadInput
+from fedrec.serve.asking import Ask, QueueFull
+from fedrec.serve.counts import Counts
+from fedrec.serve.model import Answer, Model
+from fedrec.serve.sources import Mark, Source
+
+log = logging.getLogger("fedrec.serve")
+
+AT_ONCE = 256
+"""Asks answered together, at most."""
+WAITING = 4_096
+"""Asks that may wait, at most."""
+LOOK = 2.0
+"""Seconds between two looks for a newer model."""
+
+Waiting = tuple[Ask, "asyncio.Future[Answer]"]
+
+
+class Batches:
+    """The queue in front of a model. All but the thread belongs to one event loop."""
+
+    def __init__(self, source: Source, counts: Counts, waiting: int = WAITING, look: float = LOOK) -> None:
+        self.source, self.counts, self.most_waiting, self.look = source, counts, waiting, look
+        self.mark: Mark = source.mark()
+        self.model: Model = source.open()
+        self.queue: deque[Waiting] = deque()
+        self._filled: asyncio.Event | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._thread = ThreadPoolExecutor(1, "fedrec-score")
+
+    def start(self) -> None:
+        """Begin to answer, in the running event loop."""
+        self._filled = asyncio.Event()
+        self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._follow())]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self._thread.shutdown()
+
+    def submit(self, *asks: Ask) -> list[asyncio.Future[Answer]]:
+        """Have all of these answered, or none where so many cannot wait."""
+        assert self._filled is not None
+        if len(self.queue) + len(asks) > self.most_waiting:
+            raise QueueFull(f"{len(self.queue)} asks are waiting already; try again in a moment")
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Answer]] = [loop.create_future() for _ in asks]
+        self.queue.extend(zip(asks, futures, strict=True))
+        self._filled.set()
+        return futures
+
+    async def _work(self) -> None:
+        assert self._filled is not None
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._filled.wait()
+            some = [self.queue.popleft() for _ in range(min(AT_ONCE, len(self.queue)))]
+            if not self.queue:
+                self._filled.clear()
+            some = [one for one in some if not one[1].done()]  # who has gone is not waited for
+            if not some:
+                continue
+            self.counts.batch(len(some))
+            try:
+                found = await loop.run_in_executor(self._thread, self.model.answer, [ask for ask, _ in some])
+            except Exception as problem:
+                log.error("a batch failed: %s: %s", type(problem).__name__, " ".join(str(problem).split()))
+                for _, future in some:
+                    if not future.done():
+                        future.set_exception(problem)
+                continue
+            for (_, future), answer in zip(some, found, strict=True):
+                if not future.done():
+                    future.set_result(answer)
+
+    async def _follow(self) -> None:
+        """Open a newer model beside the one that serves, and put it in its place."""
+        said = ""
+        while True:
+            await asyncio.sleep(self.look)
+            try:
+                mark = self.source.mark()
+                if mark == self.mark:
+                    continue
+                self.model = await asyncio.to_thread(self.source.open)
+                self.mark, said = mark, ""
+                self.counts.loaded += 1
+                log.info("a newer model serves: %s", _words(self.model))
+            except Exception as problem:  # half-written, or gone: the one that serves goes on
+                why = " ".join(str(problem).split()) if isinstance(problem, BadInput) else repr(problem)
+                if why != said:
+                    log.warning("the newer model cannot be opened, the old one goes on: %s", why)
+                said = why
+
+
+def _words(model: Model) -> str:
+    return ", ".join(f"{key} {value}" for key, value in model.about.items())

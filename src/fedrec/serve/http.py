@@ -1,0 +1,99 @@
+"""A server on a socket, in this process, until it is interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import sys
+import threading
+from ipaddress import ip_address
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from fedrec.errors import BadInput
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens; an address that cannot be had is bad input."""
+    if not 0 <= port < 65_536:
+        raise BadInput(f"--port {port} is no port; give 1 to 65535, or 0 for any free one")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        made = socket.socket(family)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(2_048)
+    except OSError as problem:
+        raise BadInput(f"cannot listen on {host}:{port}: {problem.strerror}; choose another --host or --port") from None
+    made.setblocking(False)
+    return made
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    with contextlib.suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """One that says when it is to end, so that streams which would go on for ever do not hold it up."""
+
+    def __init__(self, app: ASGIApp, ending: threading.Event | None = None) -> None:
+        self.ending = ending or threading.Event()
+        super().__init__(
+            uvicorn.Config(
+                app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+                timeout_graceful_shutdown=5, h11_max_incomplete_event_size=1 << 16,
+            )
+        )  # fmt: skip
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ending.set()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """From another thread: answer what was asked by now, and stop."""
+        self.ending.set()
+        self.should_exit = True
+
+
+def serve(app: ASGIApp, listening: socket.socket, ending: threading.Event | None = None) -> None:
+    """Until Ctrl-C or a termination signal: what was asked by then is answered."""
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(app, ending).run(sockets=[listening])
+
+
+def log_to_stderr(requests: bool) -> None:
+    """Lines with their time on standard error; one a request where asked for."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    top = logging.getLogger("fedrec.serve")
+    top.addHandler(handler)
+    top.setLevel(logging.INFO)
+    top.propagate = False
+    logging.getLogger("fedrec.serve.access").setLevel(logging.INFO if requests else logging.WARNING)
+
+
+def read_token(path: Path | None) -> str | None:
+    """The one line of a file."""
+    if path is None:
+        return None
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else "it is not plain text"
+        raise BadInput(f"cannot read {path}: {why}; give a file with a token of at least 16 letters") from None
+    if len(token) < 16 or not token.isprintable() or " " in token:
+        raise BadInput(f"{path}: a token has at least 16 letters in one word; make one with `openssl rand -hex 24`")
+    return token

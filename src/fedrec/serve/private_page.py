@@ -1,0 +1,170 @@
+"""A static page that recommends in the visitor's own browser, with the shared part of a linear model.
+
+index.html holds everything: the model's numbers, the titles, the script. Its policy forbids every request, so what a
+visitor chooses cannot leave the page. It is opened from a server, or from a disk.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core import wire
+from fedrec.core.newcomers import new_download
+from fedrec.errors import BadInput
+from fedrec.experiment.open import opened
+from fedrec.experiment.recommend import Recommender
+from fedrec.maths.interaction_matrix import inverse_root
+from fedrec.methods.fedease import FedEase
+from fedrec.methods.fedspectral import FedSpectral, unit_columns
+from fedrec.report.page.parts import data_block
+from fedrec.report.page.render import asset, checksum
+from fedrec.runs.atomic import write_text
+from fedrec.serve.assets_of import own_asset
+from fedrec.simulate.clients import Clients
+
+STRONGEST = 64
+"""Weights that an item of fedease keeps, unless said otherwise."""
+LARGEST = 64 << 20
+"""Bytes of a page that a phone still opens."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    file: Path
+    size: int
+    says: str
+    """What the page computes, in a line."""
+
+
+def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str = "") -> Exported:
+    """Write ``folder/index.html``."""
+    if strongest < 1:
+        raise BadInput(f"{strongest} weights an item are none; give 1 or more")
+    result = opened(run)
+    known = result.recommender
+    model, says = page_model(known, strongest)
+    data = result.json["data"]
+    about = f"{result.json['method']} learnt from {data['users']} users of {data['name']}: {says}"
+    content = {
+        "items": known.item_ids.tolist(),
+        "titles": None if known.titles is None else [str(text) for text in known.titles],
+        "model": model,
+    }
+    text = html(title or "What would you like next?", about, content)
+    size = len(text.encode())
+    if size > LARGEST:
+        raise BadInput(
+            f"the page would have {size >> 20} MiB; a page of at most {LARGEST >> 20} opens on a phone: "
+            "export a run with fewer items, a smaller k, or fewer weights (--strongest)"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "index.html", text)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --page") from None
+    return Exported(folder / "index.html", size, says)
+
+
+def page_model(known: Recommender, strongest: int = STRONGEST) -> tuple[dict[str, Any], str]:
+    """The shared part of a linear model as plain values for the script, and what it is."""
+    if isinstance(known.model, Clients) and isinstance(known.model.method, FedSpectral | FedEase):
+        method, world = known.model.method, known.model.people.world
+        download: Any = wire.rounded(new_download(method, known.model.server, world), known.model.form)
+        if isinstance(method, FedSpectral):
+            return _spectral(method, download), f"{len(download.values)} directions, all that its clients received"
+        kept = min(strongest, world.n_items)
+        return _cut(download.weights, kept), f"the {kept} strongest of {world.n_items} weights of each item"
+    raise BadInput("a page holds the shared part of a linear model; give a run of fedspectral or fedease")
+
+
+def cut(weights: NDArray[np.float32], strongest: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The strongest weights into each item ``[m, strongest]``: which items they come from, ascending, and how much."""
+    size = np.abs(weights)
+    order = np.argsort(-size, axis=0, kind="stable")[:strongest]  # [strongest, m]: rows are where weights come from
+    order = np.sort(order, axis=0).T
+    return order.astype(np.int32), np.take_along_axis(weights.T, order, axis=1)
+
+
+def _spectral(method: FedSpectral, download: Any) -> dict[str, Any]:
+    """Scores as ``((sum of scale * vectors over the history) * response) vectors' * back``."""
+    settings = method.settings
+    values = download.values.astype(np.float64)
+    vectors = unit_columns(download.sent * np.sqrt(method.diagonal(download.degrees))[:, None])  # [m, k]
+    if settings.filter == "ease":
+        response = (values / (values + settings.lam)).astype(np.float32)
+        back = (1.0 / np.maximum(1.0 - (vectors**2) @ response, 1e-6)).astype(np.float32)
+        scale = np.ones(len(vectors), np.float32)
+    else:
+        response = (values / np.maximum(values + settings.shrink, 1e-12)).astype(np.float32)
+        scale = inverse_root(download.degrees).astype(np.float32)
+        back = np.where(download.degrees > 0, download.degrees, 0.0) ** np.float32(settings.back)
+    numbers = {"vectors": vectors, "response": response, "scale": scale, "back": back}
+    return {"kind": "spectral", "k": vectors.shape[1], **{name: _packed(part) for name, part in numbers.items()}}
+
+
+def _cut(weights: NDArray[np.float32], strongest: int) -> dict[str, Any]:
+    sources, values = cut(weights, strongest)
+    return {"kind": "weights", "k": strongest, "sources": _packed(sources, "<i4"), "values": _packed(values)}
+
+
+def _packed(values: NDArray[Any], kind: str = "<f4") -> str:
+    """Numbers as bytes, in base64."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
+
+
+def html(title: str, about: str, content: dict[str, Any]) -> str:
+    """The file."""
+    style = asset("page.css") + own_asset("private.css")
+    script = own_asset("private.js")
+    policy = "; ".join(
+        ("default-src 'none'", f"style-src '{checksum(style)}'", f"script-src '{checksum(script)}'", "img-src data:",
+         "connect-src 'none'", "base-uri 'none'", "form-action 'none'")
+    )  # fmt: skip
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#search">Skip to the search</a>
+<header class="top private">
+<button class="theme" type="button" hidden>Dark</button>
+<h1>{escape(title)}</h1>
+<p class="lead">Computed in this page. Nothing you choose leaves it: its policy forbids every request.</p>
+</header>
+<main class="private">
+<section aria-labelledby="choose"><h2 id="choose">What do you like?</h2>
+<label for="search">Search a title</label>
+<input id="search" type="search" autocomplete="off" spellcheck="false" role="combobox" aria-expanded="false"
+ aria-controls="found" aria-autocomplete="list">
+<ul id="found" role="listbox" aria-label="Found titles" hidden></ul>
+<ul id="chosen" aria-label="Chosen"></ul>
+<p><button id="clear" class="theme" type="button" hidden>Start over</button></p>
+</section>
+<section aria-labelledby="next"><h2 id="next">You might like</h2>
+<ol id="list" aria-live="polite"></ol>
+<p id="empty" class="soft">Choose one title or more; recommendations appear here.</p>
+</section>
+</main>
+<footer>{escape(about)}. Made by fedrec.</footer>
+{data_block(content)}
+<script>{script}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,82 @@
+"""Where a service's model comes from, and when there is a newer one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from fedrec.core.population import Population
+from fedrec.deploy.node.recommending import NodeModel, latest_finished
+from fedrec.experiment.open import Result
+from fedrec.experiment.recommend import Recommender
+from fedrec.runs.folder import RESULT, SETTINGS, RunFolder
+from fedrec.runs.known import Known
+from fedrec.runs.manifest import MANIFEST
+from fedrec.serve.model import Model
+
+Mark = tuple[Any, ...]
+
+
+class Source(Protocol):
+    """Something that a model is opened from."""
+
+    def mark(self) -> Mark:
+        """What changes when there is a newer model; cheap."""
+
+    def open(self) -> Model:
+        """The newest model, warm; bad input where it cannot be had."""
+
+
+class RunSource:
+    """A finished run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not (path / SETTINGS).is_file():
+            RunFolder.open(path)  # says what is wrong
+
+    def mark(self) -> Mark:
+        return tuple(file_mark(self.path / name) for name in (RESULT, MANIFEST))
+
+    def open(self) -> Model:
+        folder = RunFolder(self.path)  # not cleared of leftovers: they may be files that are being written
+        result = Result(folder.result(), folder)
+        about = {"method": result.json["method"], "round": result.json["selected_round"]}
+        return _warm(Model(result.recommender, about))
+
+
+class NodeSource:
+    """A node's folder: its own users, by the last run that came to its end there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def mark(self) -> Mark:
+        run = latest_finished(self.folder)
+        return run, file_mark(self.folder / run / "selected.json")
+
+    def open(self) -> Model:
+        model = NodeModel(self.folder)
+        names, share = model.names, model.share
+        clients = tuple(str(number) for number in range(share.block.n_clients))
+        people = Population(share.world, share.block, np.arange(share.block.n_users), clients)
+        titles = None if names.titles is None else np.array(names.titles, dtype=object)
+        ids = np.array(names.items, dtype=np.str_), np.array(names.users, dtype=np.str_)
+        known = Known(people, ids[0], titles, ids[1], share.owned)
+        return _warm(Model(Recommender(known, model), {"method": model.method.name, "round": model.round}))
+
+
+def _warm(model: Model) -> Model:
+    model.warm()
+    return model
+
+
+def file_mark(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is another one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
