@@ -42,4 +42,4 @@ def cpu_seconds() -> float:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]), *sys.argv[3:])
+    main(*(int(number) for number in sys.argv[1:3]), *sys.argv[3:4])  # type: ignore[arg-type]

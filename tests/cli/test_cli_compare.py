@@ -20,6 +20,7 @@ from fedrec.cli.main import app
 from fedrec.errors import BadInput
 from fedrec.experiment import compare as comparing
 from fedrec.experiment import run as running
+from fedrec.experiment.entrants import named
 from fedrec.experiment.resolve import resolve
 
 FAST = ["--rounds", "2", "--set", "epochs=1", "--set", "dim=4", "--quiet"]
@@ -263,10 +264,10 @@ def test_several_data_sets_make_a_leaderboard(tmp_path: Path) -> None:
     ("word", "inside", "outside"), [("federated", "fedca", "ease"), ("centralised", "ease", "fedca")]
 )
 def test_a_group_stands_for_its_methods(word: str, inside: str, outside: str) -> None:
-    names = comparing.named([word, "fedavg"])
+    names = named([word, "fedavg"])
     assert inside in names
     assert outside not in names
-    assert set(comparing.named(["all"])) == set(comparing.named(["federated", "centralised"]))
+    assert set(named(["all"])) == set(named(["federated", "centralised"]))
 
 
 @pytest.mark.parametrize(

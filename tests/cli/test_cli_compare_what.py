@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,9 +77,10 @@ def test_a_damaged_run_is_named_and_the_rest_goes_on(fedrec: Cli, tmp_path: Path
     assert done.status == 1
     found = rows(tmp_path / "c.json")
     assert found["ease"]["mean"]
-    (failure,) = found["fcf"]["failures"]  # type: ignore[misc]
-    assert "fcf-seed0" in failure["reason"]
-    assert "damaged or was changed" in failure["reason"]
+    failures: Any = found["fcf"]["failures"]
+    assert len(failures) == 1
+    assert "fcf-seed0" in failures[0]["reason"]
+    assert "damaged or was changed" in failures[0]["reason"]
 
 
 def test_runs_made_from_other_data_are_not_mixed_in(fedrec: Cli, tmp_path: Path) -> None:

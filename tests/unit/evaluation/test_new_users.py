@@ -47,7 +47,8 @@ def test_who_is_new_does_not_depend_on_the_order_of_rows_and_changes_with_the_se
     turned = replace(data, items=data.items[backwards], times=None if data.times is None else data.times[backwards])
 
     def new(found: Interactions, seed: int) -> list[int]:
-        return find(PROTOCOL).prepare(found, seed).newcomers.tolist()
+        newcomers: list[int] = find(PROTOCOL).prepare(found, seed).newcomers.tolist()
+        return newcomers
 
     assert new(data, 0) == new(turned, 0) != new(data, 1)
 

@@ -124,7 +124,7 @@ class FactoredUpload(messages.Upload):
 
 def _products(factors: Float32) -> NDArray[np.float64]:
     """``[users, E, E]`` of factors ``[users, E, width]`` with one another."""
-    return np.matmul(factors, factors.transpose(0, 2, 1)).astype(np.float64)
+    return np.asarray(np.matmul(factors, factors.transpose(0, 2, 1)), np.float64)
 
 
 @dataclass(frozen=True)

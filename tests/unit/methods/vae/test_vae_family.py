@@ -32,8 +32,8 @@ from fedrec.data.ragged import Ragged, offsets
 from fedrec.methods.vae.client_update import ACTIVATIONS, DELTAS, train_chunk
 from fedrec.methods.vae.feddae import FedDae, objective
 from fedrec.methods.vae.fedvae import FedVae
-from fedrec.methods.vae.gradients import LAYERS, add_dense, add_factored, with_ones
-from fedrec.methods.vae.messages import LocalNets
+from fedrec.methods.vae.gradients import add_dense, add_factored, with_ones
+from fedrec.methods.vae.messages import LAYERS, LocalNets
 from fedrec.methods.vae.method import dropped
 from fedrec.methods.vae.own_encoder import OwnLayers, PrivateParts, equal_parts
 from fedrec.methods.vae.plan import LocalPlan
