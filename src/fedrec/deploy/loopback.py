@@ -29,6 +29,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
+from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.simulate.runtime import Simulator
@@ -105,7 +106,10 @@ class Loopback(Simulator):
     def _make_members(self, folder: RunFolder) -> dict[str, Any]:
         """Keys for secure sums; here this process is everybody's operator."""
         place, count = folder.path / NODES, self.people.world.n_clients
-        public = [make_sums_key(options.folder, options.name, count)[1] for options in self.node_options(folder)]
+        public = []
+        for options in self.node_options(folder):
+            private_folder(options.folder)
+            public.append(make_sums_key(options.folder, options.name, count)[1])
         collect_members(public, place / FILE)
         return read_members(place / FILE)
 

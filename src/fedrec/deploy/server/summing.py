@@ -153,7 +153,8 @@ class SecureFederation(Federation):
             fields = total.fields
             loss = float(fields.pop(LOSS))
             if whole:
-                metrics = Evaluated(*(self._metric_sums(fields.pop(part)) for part in EVALUATED))
+                valid, test = (self._metric_sums(fields.pop(part)) for part in EVALUATED)
+                metrics = Evaluated(valid, test)
             clients = self._clients(survivors, answering) if train else clients
             if train:
                 state, skipped = self._finished(Sums(fields, clients), train)
