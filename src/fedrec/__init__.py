@@ -93,20 +93,22 @@ def run(
 
 def compare(
     methods: Sequence[str],
-    data: str | Path = "demo",
+    data: str | Path | None = None,
     *,
-    seeds: Sequence[int] = (0, 1, 2),
+    seeds: Sequence[int] | None = None,
     out: str | Path | None = None,
     jobs: int = 1,
     **options: Unpack[SharedOptions],
 ) -> Comparison:
     """Several methods under several seeds, with the controls, as ``fedrec compare``; runs lie in ``out``.
 
+    A method may be a variant (``"fedavg:lr=0.1"``) or the folder of a finished run, whose data is then compared on.
+
     >>> fedrec.compare(["fedavg", "fedca"], data="ml-100k", rounds=50).rows      # doctest: +SKIP
     """
     from fedrec.experiment.compare import carry_out, plan
 
-    given: dict[str, Any] = {**options, "data": str(data)}
+    given: dict[str, Any] = {**options} if data is None else {**options, "data": str(data)}
     own = given.pop("settings", {})
     planned = plan(
         [methods] if isinstance(methods, str) else methods, seeds, given, own, None if out is None else Path(out)

@@ -172,3 +172,21 @@ def test_a_sweep_of_nothing_is_bad_input(fedrec: Cli, tmp_path: Path, vary: str,
     assert done.status == 2
     assert says in done.err
     assert not (tmp_path / "found").exists()
+
+
+def test_what_a_guarantee_costs_is_a_table_and_two_figures(fedrec: Cli, tmp_path: Path) -> None:
+    world = ("--data", "planted", "--secure-work", "sums", "--epsilons", "8", "--copies", "1,2", "--at", "8")
+    done = fedrec("analyse", "privacy", *world, "--out", "found", "--quiet")
+    assert done.status == 0, done.err
+    with open(tmp_path / "found" / "privacy-planted-strict-fedease-epsilon.csv", newline="") as file:
+        rows = {row["run"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {
+        "popularity", "fedease", "fedease-secure", "fedease-epsilon8-copies1", "fedease-epsilon8-copies2",
+    }  # fmt: skip
+    assert rows["fedease"]["epsilon"] == "-"
+    assert 7.9 < float(rows["fedease-epsilon8-copies1"]["epsilon"]) <= 8
+    assert int(rows["fedease-epsilon8-copies2"]["users"]) == 2 * int(rows["fedease"]["users"])
+    assert rows["fedease"]["HR@10/99"] == rows["fedease-secure"]["HR@10/99"]
+    for what in ("epsilon", "users"):
+        picture = tmp_path / "found" / f"privacy-planted-strict-fedease-{what}.png"
+        assert picture.read_bytes().startswith(b"\x89PNG")

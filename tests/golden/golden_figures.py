@@ -31,7 +31,7 @@ def settings_of(case: Case) -> Any:
     kind = find(case.method)
     small = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
     rounds = {} if getattr(kind, "one_shot", False) else {"rounds": 3}
-    given = {"data": WORLD, "seed": 5, **rounds, **case.options}
+    given = {"data": WORLD, "seed": 5, "robust": "none", **rounds, **case.options}
     return resolve(case.method, {**given, "settings": {**small, **OWN.get(case.method, {}), **case.settings}})
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from fedrec.core.loop import Record
     from fedrec.experiment.analyses.points import OnRound, Point
 
-app = typer.Typer(no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, models.")
+app = typer.Typer(
+    no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, privacy, models."
+)
 
 SPARSE = ("local", "fcf", "perfedrec", "fedfast", "pfedrec", "fedca")
 """What FedCA's figures of sparsity compare."""
@@ -162,6 +164,58 @@ def leak(
     about = _about(context).replace(", seed", f", {negatives} negatives per positive, seed")
     figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
     write(out, file_of(context, "leak"), figure, points_csv(points, "round", "series"))
+
+
+@app.command(
+    "privacy",
+    cls=o.takes(
+        "data", "data_dir", "protocol", "rounds", "seed", "settings", "delta", "nodes", "secure_by", "secure_dropout",
+        "secure_colluding", "secure_cohort", "secure_work", "evaluate_users", before="epsilons",
+    ),
+)  # fmt: skip
+def privacy(
+    context: typer.Context,
+    method: Annotated[str, typer.Argument(help="A method whose card says that a sum suffices.")] = "fedease",
+    epsilons: Annotated[str, typer.Option("--epsilons", help="Budgets.")] = "1,2,4,8,16",
+    copies: Annotated[str, typer.Option("--copies", help="Populations: every user so many times.")] = "1,3,10",
+    at: Annotated[float, typer.Option("--at", help="Epsilon for the populations.")] = 1.0,
+    jobs: o.Jobs = 1,
+    out: Out = Path("analyses"),
+    quiet: o.Quiet = False,
+) -> None:
+    """What a guarantee costs: quality over epsilon and over the number of users, bytes and seconds of secure sums.
+
+    Runs lie below the folder; those that are there already are read, not run again.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from fedrec.cli.progress import Lines
+    from fedrec.experiment.analyses import privacy as analysis
+    from fedrec.report.figures.analyses import curves
+    from fedrec.report.text.csv_text import csv_text
+    from fedrec.report.text.terminal import print_table
+
+    o.check_jobs(jobs)
+    numbers = o.numbers(epsilons, "--epsilons", float), o.numbers(copies, "--copies", int)
+    asked = analysis.Asked(method, *numbers, at)
+    name = f"{file_of(context, 'privacy')}-{method}"
+    planned = analysis.plan(asked, _given(context), out / f"{name}-seed{context.params['seed']}")
+    watcher = Lines(quiet, jobs)
+    watcher.known(planned.jobs)
+    rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
+    table = Table(*analysis.HEAD)
+    for row in analysis.table(rows):
+        table.add_row(*row)
+    print_table(Console(highlight=False), table)
+    data = csv_text(analysis.HEAD, analysis.table(rows))
+    for what, points in over.items():
+        figure = curves(points, f"Quality over {what}", _about(context), what, [analysis.QUALITY])
+        write(out, f"{name}-{what}", figure, data)
+    for folder, reason in failures.items():
+        typer.echo(f"failed: {folder.name}: {reason}", err=True)
+    if failures:
+        raise typer.Exit(1)
 
 
 @app.command("items")

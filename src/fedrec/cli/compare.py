@@ -35,10 +35,15 @@ def compare(
     methods: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The methods (see `fedrec methods`); also: all, federated, centralised.", metavar="METHOD..."
+            help="The methods (see `fedrec methods`); also: all, federated, centralised, variants (fedavg:lr=0.1), "
+            "FILE.py:Class, folders of finished runs.",
+            metavar="METHOD...",
         ),
     ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
+    seeds: Annotated[
+        str | None,
+        typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...", show_default="0,1,2"),
+    ] = None,
     total_memory_mb: Annotated[
         int | None,
         typer.Option(
@@ -74,14 +79,16 @@ def compare(
     o.check_jobs(jobs)
     given = o.given(context)
     own = given.pop("settings", {})
-    names = data_names(given.pop("data", "demo"))
+    names = data_names(given.pop("data", ""))
     several = len(names) > 1
-    numbers = parse_seeds(seeds)
+    numbers = None if seeds is None else parse_seeds(seeds)
     recipes = read_recipes(recipe)
     if several:
         plans = comparing.plan_all(methods, numbers, names, given, own, out, recipes)
     else:
-        plans = [comparing.plan(methods, numbers, {**given, "data": names[0]}, own, out, recipes)]
+        plans = [
+            comparing.plan(methods, numbers, given if not names[0] else {**given, "data": names[0]}, own, out, recipes)
+        ]
     watcher = Lines(quiet or so_far, jobs)
     watcher.known([job for plan in plans for job in plan.jobs])
     try:

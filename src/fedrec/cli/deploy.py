@@ -122,20 +122,40 @@ def node(
     colluding: Annotated[
         float, typer.Option("--secure-colluding", help="Share of a cohort that it takes to help the server.")
     ] = 0.05,
+    min_noise: Annotated[float, typer.Option("--min-noise", min=0, help="Refuse runs with less noise.")] = 0.0,
+    max_clip: Annotated[
+        float | None,
+        typer.Option("--max-clip", min=0, help="Refuse runs in which one user counts more.", show_default="any"),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
 ) -> None:
-    """Start a node with its own data; it runs until it is interrupted, and reconnects by itself."""
-    from fedrec.deploy import steps
+    """Start a node with its own data; it runs until it is interrupted, and reconnects by itself.
 
+    What its owner allows is enforced by the node, whatever a server asks; its ledger is in its folder.
+    """
+    from math import inf
+
+    from fedrec.deploy import steps
+    from fedrec.privacy.ledger import OwnerPolicy
+
+    if not 0 < delta < 1:
+        raise BadInput(f"--delta {delta:g} is not a probability; give a number above 0 and below 1, such as 1e-6")
+    policy = OwnerPolicy(min_noise, inf if max_clip is None else max_clip, inf if budget is None else budget, delta)
     own = steps.secure_options(members, sums_key or key.with_name(f"{key.name}.sums"), name, least, colluding)
-    steps.node(name, data, folder, server, ca, key, port, typer.echo, secure=own)
+    steps.node(name, data, folder, server, ca, key, port, typer.echo, secure=own, policy=policy)
 
 
 @app.command(
     "run",
     cls=o.takes(
-        "protocol", "rounds", "seed", "participation", "rest", "settings", "min_interactions", "evaluate_every",
-        "secure", "secure_by", "secure_least", "secure_dropout", "secure_colluding", "secure_cohort",
-        before="deadline", seed={"help": "Seed of everything that is drawn, noise excepted."},
+        "protocol", "rounds", "seed", "participation", "rest", "robust", "robust_factor", "robust_share", "settings",
+        "epsilon", "delta", "min_interactions", "evaluate_every", "secure", "secure_by", "secure_least",
+        "secure_dropout", "secure_colluding", "secure_cohort",
+        before="deadline", seed={"help": "Seed of what the server draws; nodes have a secret of their own."},
     ),
 )  # fmt: skip
 def run(

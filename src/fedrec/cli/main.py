@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from fedrec import __version__
-from fedrec.cli import analyse, check, compare, data, deploy, doctor, methods, recommend, reproduce, run, sweep, tune
+from fedrec.cli import (
+    analyse,
+    audit,
+    check,
+    compare,
+    data,
+    deploy,
+    doctor,
+    methods,
+    recommend,
+    reproduce,
+    run,
+    sweep,
+    tune,
+)
 from fedrec.errors import BadInput
 
 app = typer.Typer(
@@ -25,6 +39,7 @@ app.command("compare", cls=compare.OPTIONS)(compare.compare)
 app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
 app.command("tune", cls=tune.OPTIONS)(tune.tune)
 app.command("recommend")(recommend.recommend)
+app.command("audit", cls=audit.OPTIONS)(audit.audit)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)
 analyse.app.command("sweep", cls=sweep.OPTIONS)(sweep.sweep)

@@ -11,7 +11,9 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     """List the methods, or show one's card: paper, what stays private, what is uploaded, departures, settings."""
     from fedrec.core.method import Method
     from fedrec.methods.registry import find, names
+    from fedrec.recipes.measured import measured
     from fedrec.recipes.search_spaces import space
+    from fedrec.report.text.audit import card_lines
 
     if name is None:
         known = [(n, find(n)) for n in names()]
@@ -29,6 +31,9 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     typer.echo(f"  is uploaded     {card.upload}")
     enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
     typer.echo(f"  a sum suffices  {enough}")
+    typer.echo(f"  defence         {card.robust}")
+    for line in card_lines(measured(name)):
+        typer.echo(f"  measured        {line}")
     for departure in card.departures:
         typer.echo(f"  departure       {departure}")
     typer.echo("  settings")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +164,7 @@ def numbers(text: str, option: str, kind: type[Any]) -> tuple[Any, ...]:
 
 def parse_sets(pairs: list[str] | None) -> dict[str, Any]:
     """``["dim=16", "lr=0.1"]`` as a dictionary; values are read as YAML (numbers, true, [32, 16])."""
-    import yaml
+    from fedrec.core.settings import plain_value
 
     chosen: dict[str, Any] = {}
     for pair in pairs or []:
@@ -174,11 +173,5 @@ def parse_sets(pairs: list[str] | None) -> dict[str, Any]:
             raise BadInput(f"--set {pair!r} is not a setting; write it as key=value, for example --set dim=16")
         if key in chosen:
             raise BadInput(f"--set {key} is given twice; give it once")
-        try:
-            chosen[key] = yaml.safe_load(text)
-        except yaml.YAMLError:
-            chosen[key] = text
-        if isinstance(chosen[key], str):  # YAML 1.1 reads 1e-3 as text
-            with contextlib.suppress(ValueError):
-                chosen[key] = float(text)
+        chosen[key] = plain_value(text)
     return chosen

@@ -26,7 +26,12 @@ def reproduce(
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option("--table", help="The table's number.", show_default="the paper's main table", metavar="N"),
+        typer.Option(
+            "--table",
+            help="The table's number, or a figure such as 'Figure 4'.",
+            show_default="the paper's main table",
+            metavar="N",
+        ),
     ] = None,
     rows: Annotated[
         str | None, typer.Option("--rows", help="Only these rows: labels, methods or groups.", metavar="A,B")

@@ -18,6 +18,7 @@ def print_result(result: Result) -> None:
     from rich.table import Table
 
     from fedrec.evaluation.protocols import find as find_protocol
+    from fedrec.privacy.card import card_lines
     from fedrec.report.text.wording import secure_text
 
     found = result.json
@@ -42,6 +43,8 @@ def print_result(result: Result) -> None:
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
     typer.echo(f"privacy: {found['privacy']}")
+    for line in card_lines(found["privacy_card"]) if "privacy_card" in found else ():
+        typer.echo(line)
     if found.get("secure"):
         typer.echo(f"secure sums: {secure_text(found['secure'])}")
     for flaw in find_protocol(found["protocol"]).flaws:

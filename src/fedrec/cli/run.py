@@ -47,8 +47,8 @@ def run(
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
         settings = resolve(method, o.given(context), read_recipes(recipe))
-        label = f"{method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
-        watch = Watch(method, quiet)
+        label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
+        watch = Watch(settings.method, quiet)
         try:
             result = running.execute(settings, out or free_folder(Path("runs"), label), watch.round, watch.start)
         finally:

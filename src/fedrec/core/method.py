@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Download, Float32, Model, Private, Upload, fields_of, held
-from fedrec.core.sums import Folding, SumField, Summands, Sums
+from fedrec.core.sums import Contribution, Folding, SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 
 S = TypeVar("S")
@@ -41,6 +42,8 @@ class Card:
     """Whether the server needs only the sum of uploads, so that secure aggregation is possible."""
     departures: tuple[str, ...] = ()
     """Where this differs from the paper or from its public code, and why."""
+    robust: str = "none"
+    """What guards the fold against dishonest clients unless a run says otherwise (:mod:`fedrec.robust.defence`)."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,24 @@ class Keys:
 
     seed: int
     round: int
+    secret: str = field(default="", repr=False)
+    """What only the clients' machine knows: mixed into what clients and users draw, so that a server that knows seed
+    and keys cannot draw it again. Empty in a simulation, which can be repeated."""
 
     def clients(self, block: Block, purpose: str) -> keyed.U64:
         """``[clients]`` a stream for each client."""
-        return keyed.streams(keyed.stream(self.seed, self.round, purpose), block.client_keys)
+        return keyed.streams(self._base(purpose), block.client_keys)
 
     def users(self, block: Block, purpose: str) -> keyed.U64:
         """``[users]`` a stream for each user."""
-        return keyed.streams(keyed.stream(self.seed, self.round, purpose), block.user_keys)
+        return keyed.streams(self._base(purpose), block.user_keys)
+
+    def _base(self, purpose: str) -> int:
+        if not self.secret:
+            return keyed.stream(self.seed, self.round, purpose)
+        # a hash for each purpose: what an upload shows of one draw (a ticket) says nothing about another
+        about = f"{self.seed}/{self.round}/{purpose}".encode()
+        return int.from_bytes(hashlib.blake2b(about, key=self.secret.encode(), digest_size=8).digest(), "little")
 
     def server(self, purpose: str) -> np.random.Generator:
         """A generator for the server."""
@@ -100,6 +113,10 @@ class Method(ABC, Generic[S, P, U, D]):
     """Rounds within which it does."""
     fold_rounds: ClassVar[int] = 10
     """Rounds of local work by which somebody new finds its private state."""
+    contributes_once: ClassVar[bool] = False
+    """Whether a client's data enter the sums once, however many rounds it takes part in."""
+    private_form: ClassVar[dict[str, Any]] = {}
+    """Settings that a privacy budget (``--epsilon``) brings with it."""
     Settings: ClassVar[type[Any]]
     Private: ClassVar[type[Any]]
     Upload: ClassVar[type[Any]]
@@ -144,6 +161,10 @@ class Method(ABC, Generic[S, P, U, D]):
             folding.add(reply.clients, self.summands(reply.upload, self.download(server, reply.clients)))
         return self.finish(server, folding.sums(), keys)
 
+    def contribution(self) -> Contribution | None:
+        """How large one user's part of the sums is by construction; None: what the upload's clip and weights say."""
+        return None
+
     def not_summed(self) -> str | None:
         """Why no sum suffices with these settings, as the end of a sentence; None where one does."""
         if not self.card.sum_suffices:
@@ -163,6 +184,10 @@ class Method(ABC, Generic[S, P, U, D]):
     def score(self, private: P, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         """Scores of all items ``[users, n_items]``, or of ``items`` ``[users, k]``; higher is better."""
 
+    def whole_values(self, server: S, clients: Int64) -> Mapping[str, Any]:
+        """Fields of an upload that are whole values, not changes, each with what it is a change of (as sent)."""
+        return {}
+
     def fold_in(self, download: D, world: World, block: Block, keys: Keys) -> P:
         """Private state of clients that were not in training, out of their own histories; nothing is sent.
 
@@ -173,7 +198,7 @@ class Method(ABC, Generic[S, P, U, D]):
         private: P = self.start_clients(world, block, keys)
         if any(content is not None and not _is_empty(content) for _, _, content in fields_of(private)):
             for number in range(1, self.fold_rounds + 1):
-                private = self.local_update(private, download, block, Keys(keys.seed, keys.round + number)).private
+                private = self.local_update(private, download, block, replace(keys, round=keys.round + number)).private
         return private
 
     def settled_after(self) -> int | None:

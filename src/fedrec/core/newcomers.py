@@ -7,32 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Axis, Float32, Rows, fields_of
 from fedrec.core.method import FOLD_FROM, Keys, Method
-from fedrec.data.ragged import Ragged
 from fedrec.errors import BadInput
 
 AT_ONCE = 256
 """Clients whose personal downloads are added up at once."""
-
-
-def new_block(histories: Ragged, n_items: int, keys: keyed.U64 | None = None) -> Block:
-    """New clients with one user each, in the order of their histories; without keys a history is its own."""
-    if keys is None:
-        keys = keyed.keys_of(sorted(histories[user].tolist()) for user in range(len(histories)))
-    ascending = np.lexsort((histories.values, histories.owners))
-    return Block(
-        n_items=n_items,
-        clients=np.arange(len(histories)),
-        client_keys=keys,
-        user_start=np.arange(len(histories) + 1),
-        user_keys=keys,
-        train=histories,
-        exclude=Ragged(histories.start, histories.values[ascending]),
-    )
 
 
 def new_download(method: Method[Any, Any, Any, Any], server: Any, world: World) -> Any:

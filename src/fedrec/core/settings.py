@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -54,6 +55,24 @@ class TrainingSettings(PrivacySettings):
     engine: Literal["auto", "kernel", "torch"] = Field(
         "auto", description="fused CPU kernel, batched torch, or whichever fits"
     )
+
+
+def plain_value(text: str) -> Any:
+    """The value that a word of the command line means: numbers, true, lists, else the text itself.
+
+    >>> plain_value("1e-3"), plain_value("[32, 16]"), plain_value("adam")
+    (0.001, [32, 16], 'adam')
+    """
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    if isinstance(value, str):  # YAML 1.1 reads 1e-3 as text
+        with suppress(ValueError):
+            return float(text)
+    return value
 
 
 Chosen = TypeVar("Chosen", bound=BaseModel)

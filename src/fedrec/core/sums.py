@@ -13,7 +13,7 @@ those of its clients, and the server sees no more than the totals. Both go throu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,16 @@ class SumField:
 
 
 @dataclass(frozen=True)
+class Contribution:
+    """How large what one user adds to the sums can be, where the method itself sees to it."""
+
+    norm: float
+    """L2, over all protected fields together, weights included."""
+    nonnegative: bool = False
+    """Whether no number of it is below zero."""
+
+
+@dataclass(frozen=True)
 class Summand:
     """What each client adds to one sum: ``weights[c] * values[c]``, in 64 bits; not built for all clients at once."""
 
@@ -52,6 +62,12 @@ class Summand:
             add_clients(total, self.values)
         else:
             total += weighted_sum(self.values, self.weights)
+
+    def between(self, first: int, last: int) -> Summand:
+        """Of the clients ``first .. last`` alone."""
+        values = self.values
+        own = values.take(np.arange(first, last)) if isinstance(values, Rows) else values[first:last]
+        return Summand(own, None if self.weights is None else self.weights[first:last])
 
     def of(self, client: int) -> Float64:
         """One client's part, as a dense array."""
@@ -74,6 +90,8 @@ class Sums:
     totals: Mapping[str, Float64]
     clients: Int64
     """The server's numbers of the clients in the sums; who takes part is no secret."""
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """Deviation of the noise in each number of a total, where participants added any."""
 
     def __getitem__(self, name: str) -> Float64:
         return self.totals[name]

@@ -22,7 +22,7 @@ from fedrec.core.state import Expected, expect
 from fedrec.deploy.flower.commands import Cluster, Value
 from fedrec.deploy.members import FILE, collect_members, make_sums_key, read_members
 from fedrec.deploy.node.node import Node
-from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.share import NodeOptions, refuse_whole_users
 from fedrec.deploy.processes import free_ports
 from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.server.rules import Rules
@@ -42,6 +42,7 @@ class Loopback(Simulator):
     """Runs rounds over Flower; evaluated and restored models are those of the in-process runtime."""
 
     def __init__(self, method: Any, people: Population, task: Task, seed: int, settings: RunSettings) -> None:
+        refuse_whole_users(settings)
         if settings.nodes > people.world.n_clients:
             raise BadInput(
                 f"{settings.nodes} nodes for {people.world.n_clients} clients; a node hosts at least one client"

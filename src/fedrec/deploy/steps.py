@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
+from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
@@ -85,6 +87,7 @@ def node(
     say: Say,
     patience: float = 90.0,
     secure: Mapping[str, Value] | None = None,
+    policy: OwnerPolicy = OwnerPolicy(),
 ) -> None:
     """Run a node in the foreground until it is interrupted; right after a crash, wait to be let in again."""
     from fedrec.data.load import load
@@ -98,7 +101,8 @@ def node(
     home = folder.resolve() / "flower"
     crew = Crew(home)
     private_folder(home)
-    own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **(secure or {})}
+    limits = {name: repr(value) for name, value in asdict(policy).items()}
+    own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
     say(f"{name}: {found.n_users} users, {len(found)} interactions; connecting to {server_address}")

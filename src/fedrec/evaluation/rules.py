@@ -63,6 +63,8 @@ class Rules:
     """Whether test items that nobody trained on are left out of the mean."""
     mask_valid: bool = True
     """Whether the validation item is left out of the ranking when the test item is evaluated."""
+    whole_users: bool = False
+    """Whether those evaluated take no part in training: their history is given when they are served."""
 
     @property
     def leaky(self) -> bool:

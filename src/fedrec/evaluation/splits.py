@@ -89,6 +89,41 @@ class RandomShare:
 
 
 @dataclass(frozen=True)
+class WholeUsers:
+    """A random share of users for the test and one for validation, whole: only the last item of each is held out.
+
+    ::
+
+        user a   o o o o o o o o        o  train
+        user b   h h h h V              h  given when the user is served: nobody has trained on it
+        user c   o o o o o              V  validation: the last item of a new user
+        user d   h h h T                T  test: the last item of another new user
+
+    Without time the held-out item is drawn by the seed. A user with one item has no history to be served by and is
+    trained on.
+    """
+
+    share: float = 0.1
+
+    def __call__(self, data: Interactions, seed: int) -> Parts:
+        order = time_order(data) if data.times is not None else random_order(data, seed)
+        start = data.user_start
+        able = np.flatnonzero(np.diff(start) > 1)
+        count = round(self.share * data.n_users)
+        if count < 1 or 2 * count >= len(able):
+            raise BadInput(
+                f"{data.name} has {len(able)} users with 2 interactions or more; to hold out {self.share:.0%} of users "
+                f"for validation and as many for the test it needs {max(3, round(0.5 / self.share))} or more"
+            )
+        words = keyed.streams(keyed.stream(seed, "new users"), keyed.keys_of(data.user_ids[able]))
+        new = able[np.argsort(words, kind="stable")[: 2 * count]]
+        part = np.full(len(data), TRAIN, np.int8)
+        part[order[start[new[:count] + 1] - 1]] = VALID
+        part[order[start[new[count:] + 1] - 1]] = TEST
+        return part
+
+
+@dataclass(frozen=True)
 class Given:
     """The parts that the data brings along.
 

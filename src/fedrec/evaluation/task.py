@@ -40,6 +40,13 @@ class Task:
     """Items of each user that are reported on."""
 
     @cached_property
+    def newcomers(self) -> Int64:
+        """Users that take no part in training and are served by their history alone; ``train`` has it."""
+        if not self.protocol.whole_users:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.valid.counts + self.test.counts)
+
+    @cached_property
     def user_keys(self) -> keyed.U64:
         """``[users]`` for keyed randomness: depends on the user's own id only."""
         return keyed.keys_of(self.data.user_ids)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,22 @@ from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance
 from fedrec.experiment import pool
-from fedrec.experiment.jobs import Job, folder_state, open_jobs, reason_of
-from fedrec.experiment.prepare import prepare
+from fedrec.experiment.entrants import Entrant, entrants, of_folders
+from fedrec.experiment.jobs import Job, OtherSettings, folder_state, open_jobs, reason_of
+from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
-from fedrec.methods.registry import centralised, federated
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.columns import canary_metric, main_metric, shown
 from fedrec.report.model.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
 from fedrec.report.model.runs import load_run
 from fedrec.runs.atomic import replace_file, write_text
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.sealed import Damaged
+from fedrec.runs.settings import RunSettings
+
+USUAL_SEEDS = (0, 1, 2)
+OF_THE_FILE = ("data", "protocol", "min_interactions", "columns", "min_rating")
+"""Settings by which data is read: two runs with the same ones read the same."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +38,15 @@ class Jobs:
 
     jobs: tuple[Job, ...]
     failures: tuple[Failure, ...]
-    """Methods that could not even be loaded."""
+    """Methods that could not even be loaded, runs whose folders are damaged."""
     out: Path
+    control: RunSettings
+    """How `random` is run: its data is that of all."""
 
 
 def plan_all(
     methods: Sequence[str],
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     data: Sequence[str],
     given: Mapping[str, Any],
     sets: Mapping[str, Any] | None = None,
@@ -54,7 +64,7 @@ def plan_all(
 
 def plan(
     methods: Sequence[str],
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     given: Mapping[str, Any],
     sets: Mapping[str, Any] | None = None,
     out: Path | None = None,
@@ -62,38 +72,65 @@ def plan(
 ) -> Jobs:
     """The runs that a comparison needs, controls included.
 
+    ``methods``: names, variants (``fedavg:lr=0.1``), methods of a file (``my.py:Mine``), folders of finished runs.
+    ``seeds``: 0, 1 and 2 where None, or those of the folders where there is nothing else.
+
     ``given``: run settings of all methods (``data``, ``protocol``, ``rounds``...). ``sets``: method settings;
     ``key`` goes to every method that has it, ``METHOD.key`` to one. ``recipes``: entries of a file of the user's own,
     over the papers'. Whatever is wrong is bad input now.
     """
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
+    found = entrants(methods)
+    given = {**of_folders(found), **given}
+    if seeds is None:
+        ready = all(one.done for one in found)
+        seeds = [run.seed for one in found for _, run in one.done] if ready else USUAL_SEEDS
     if not seeds:
         raise BadInput("no seed is given; name at least one, for example --seeds 0,1,2")
-    names = list(dict.fromkeys([*named(methods), *CONTROLS]))
+    found += [Entrant(name, name) for name in CONTROLS if name not in {one.name for one in found}]
     seeds = list(dict.fromkeys(seeds))
-    folder = out or default_folder(str(given.get("data", "demo")), str(given.get("protocol", "strict")))
+    if out is not None:
+        return _planned(found, seeds, given, sets or {}, out, recipes)
+    base = default_folder(str(given.get("data", "demo")), str(given.get("protocol", "strict")))
+    for number in count(1):  # a comparison with other settings stands next to the first
+        try:
+            folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
+            return _planned(found, seeds, given, sets or {}, folder, recipes)
+        except OtherSettings:
+            continue
+    raise AssertionError("there is always a free folder")
+
+
+def _planned(
+    found: Sequence[Entrant],
+    seeds: Sequence[int],
+    given: Mapping[str, Any],
+    sets: Mapping[str, Any],
+    folder: Path,
+    recipes: Sequence[Mapping[str, Any]],
+) -> Jobs:
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; give --out a folder")
-    kinds, failures = _kinds(names, seeds)
-    own = share_settings(kinds, names, sets or {})
-    jobs = []
+    kinds, failures = _kinds([one for one in found if not one.done], seeds)
+    own = share_settings(kinds, [one.method for one in found], sets)
+    jobs = [Job(settings, path, "finished", one.name) for one in found for path, settings in one.done]
+    control = None
     for seed in seeds:  # all methods under one seed first: an interrupted comparison is complete as far as it goes
-        for name, kind in kinds.items():
-            settings = resolve(name, {**_fitting(kind, given), "seed": seed, "settings": own[name]}, recipes)
-            path = folder / f"{name}-seed{seed}"
-            jobs.append(Job(settings, path, folder_state(path, settings)))
-    return Jobs(tuple(jobs), tuple(failures), folder)
-
-
-def named(words: Sequence[str]) -> list[str]:
-    """Names of methods, with ``all``, ``federated`` and ``centralised`` spelled out."""
-    groups: dict[str, Callable[[], list[str]]] = {
-        "federated": federated,
-        "centralised": centralised,
-        "all": lambda: [*federated(), *centralised()],
-    }
-    return [name for word in words for name in (groups[word]() if word in groups else [word])]
+        for one in found:
+            if one.done or one.method not in kinds:
+                continue
+            chosen = {**own[one.method], **one.settings}
+            fitting = _fitting(kinds[one.method], given)
+            settings = resolve(one.method, {**fitting, "seed": seed, "settings": chosen}, recipes)
+            control = settings if one.name == "random" and control is None else control
+            path = folder / f"{re.sub(r'[^-+.=,0-9A-Za-z_]+', '-', one.name)}-seed{seed}"
+            try:
+                jobs.append(Job(settings, path, folder_state(path, settings), one.name))
+            except Damaged as problem:  # its run is named, the others go on
+                failures.append(Failure(one.name, seed, reason_of(problem)))
+    assert control is not None
+    return Jobs(tuple(jobs), tuple(failures), folder, control)
 
 
 def default_folder(data: str, protocol: str) -> Path:
@@ -102,16 +139,16 @@ def default_folder(data: str, protocol: str) -> Path:
     return Path("runs") / f"compare-{name}-{protocol}"
 
 
-def _kinds(names: Sequence[str], seeds: Sequence[int]) -> tuple[dict[str, Any], list[Failure]]:
+def _kinds(found: Sequence[Entrant], seeds: Sequence[int]) -> tuple[dict[str, Any], list[Failure]]:
     kinds: dict[str, Any] = {}
     failures: list[Failure] = []
-    for name in names:
+    for one in found:
         try:
-            kinds[name] = find_method(name)
+            kinds[one.method] = find_method(one.method)
         except BadInput:
             raise
         except Exception as problem:  # a package that does not import loses its own runs, not the others
-            failures += [Failure(name, seed, reason_of(problem)) for seed in seeds]
+            failures += [Failure(one.name, seed, reason_of(problem)) for seed in seeds]
     return kinds, failures
 
 
@@ -121,6 +158,7 @@ def _fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if issubclass(kind, Reference):
         fitting.pop("runtime", None)  # there is nothing to federate
         fitting.pop("secure", None)  # nor to hide
+        fitting.pop("epsilon", None)
         if kind.one_shot:
             fitting.pop("rounds", None)
     if kind.name == "local":  # a table for every client: a second copy costs much, and nobody asks it for items
@@ -161,7 +199,7 @@ def carry_out(
 
     Without ``start`` nothing is run: what is finished is compared.
     """
-    known = [exact_chance(jobs) for jobs in plans]  # first: missing data is bad input, not a failure of every method
+    known = [_known(jobs) for jobs in plans]  # first: missing data is bad input, not a failure of every method
     heap = sorted((job for jobs in plans for job in jobs.jobs), key=lambda job: job.settings.seed)
     if start:
         reasons = pool.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
@@ -171,26 +209,48 @@ def carry_out(
 
 
 def _compared(jobs: Jobs, known: Mapping[str, float], reasons: Mapping[Path, str]) -> Comparison:
-    lost = [
-        Failure(job.settings.method, job.settings.seed, reasons[job.folder])
-        for job in jobs.jobs
-        if job.folder in reasons
-    ]
+    reasons, loaded = dict(reasons), []
+    for job in jobs.jobs:
+        if job.folder in reasons:
+            continue
+        try:
+            loaded.append(load_run(job.folder, job.name))
+        except BadInput as problem:  # damaged since it was made: it is named, the others are shown
+            reasons[job.folder] = reason_of(problem)
+    lost = [Failure(job.name, job.settings.seed, reasons[job.folder]) for job in jobs.jobs if job.folder in reasons]
     failures = [*jobs.failures, *lost]
-    finished = [job.folder for job in jobs.jobs if job.folder not in reasons]
-    if not finished and failures[0].reason == NOT_YET:
+    if not loaded and failures[0].reason == NOT_YET:
         raise BadInput(f"no run in {jobs.out} is finished; start them with the same command without --so-far")
-    if not finished:
+    if not loaded:
         raise RuntimeError(f"every run failed; the first because of {failures[0].reason}")
-    return compare_runs(map(load_run, finished), failures=failures, chance=known)
+    return compare_runs(loaded, failures=failures, chance=known)
 
 
-def exact_chance(jobs: Jobs) -> dict[str, float]:
-    """What a random scorer gets under the comparison's protocol on its data, by metric."""
-    control = next(job for job in jobs.jobs if job.settings.method == "random")
-    task = prepare(control.settings).task
+def exact_chance(prepared: Prepared) -> dict[str, float]:
+    """What a random scorer gets under a run's protocol on its data, by metric."""
+    task = prepared.task
     names = dict.fromkeys([*shown(task.protocol), main_metric(task.protocol), canary_metric(task.protocol)])
     return {name: chance(task, "test", name) for name in names if not name.endswith("!")}
+
+
+def _known(jobs: Jobs) -> dict[str, float]:
+    prepared = prepare(jobs.control)
+    _refuse_other_data(jobs, prepared)
+    return exact_chance(prepared)
+
+
+def _refuse_other_data(jobs: Jobs, prepared: Prepared) -> None:
+    """Runs that are there already must have been made from the data as it is now."""
+    for job in jobs.jobs:
+        same = all(getattr(job.settings, key) == getattr(jobs.control, key) for key in OF_THE_FILE)
+        if job.state == "new" or not same:
+            continue
+        before = RunFolder(job.folder).fingerprint()[0]
+        changed = None if before is None else before.change_to(prepared.fingerprint)
+        if changed is not None:
+            raise BadInput(
+                f"{job.folder} was made from other data: {changed}; restore the data, or choose another --out"
+            )
 
 
 def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str = "") -> list[Path]:

@@ -25,10 +25,20 @@ class Job:
     settings: RunSettings
     folder: Path
     state: State
+    variant: str = ""
+    """What tables call it, where that is not its method."""
+
+    @property
+    def name(self) -> str:
+        return self.variant or self.settings.method
 
     @property
     def label(self) -> str:
-        return f"{self.settings.method} seed {self.settings.seed}"
+        return f"{self.name} seed {self.settings.seed}"
+
+
+class OtherSettings(BadInput):
+    """The folder holds another run."""
 
 
 def folder_state(path: Path, settings: RunSettings) -> State:
@@ -47,7 +57,7 @@ def folder_state(path: Path, settings: RunSettings) -> State:
     if changed:
         first = f"{changed[0]} is {flat[0].get(changed[0])!r} there, {flat[1].get(changed[0])!r} now"
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise BadInput(f"{path} holds a run with other settings ({first}{more}); {advice}")
+        raise OtherSettings(f"{path} holds a run with other settings ({first}{more}); {advice}")
     return "finished" if folder.finished else "unfinished"
 
 

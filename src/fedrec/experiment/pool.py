@@ -12,10 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from fedrec.errors import BadInput
 from fedrec.experiment import run
 from fedrec.experiment.estimate import Estimate, available_mb, expected_mb, resident_mb
 from fedrec.experiment.jobs import Job, reason_of
@@ -58,8 +60,8 @@ def carry_out(
     estimate = Estimate()
     for job in jobs:
         if job.state == "finished":
-            seconds = RunFolder(job.folder).result()["seconds"]["total"]
-            estimate.add(job.settings, seconds)
+            with suppress(BadInput):  # a damaged one is named when it is read
+                estimate.add(job.settings, RunFolder(job.folder).result()["seconds"]["total"])
     open_jobs = [job for job in jobs if job.state != "finished"]
     if parallel <= 1:
         return _in_turn(open_jobs, len(jobs), watcher, estimate)

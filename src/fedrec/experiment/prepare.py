@@ -16,11 +16,13 @@ from fedrec.data.fingerprint import Fingerprint, fingerprint
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
+from fedrec.data.replicate import replicate
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.plan import plan_of
+from fedrec.privacy.summed import Budget
+from fedrec.runs.plan import defence_of, participation_of, plan_of
 from fedrec.runs.settings import RunSettings
 
 
@@ -77,6 +79,7 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
     protocol = find_protocol(settings.protocol)
     if not settings.test and protocol.selection.part == "test":
         raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
+    data = replicate(data, settings.copies)
     if settings.clients is not None:
         data = partition(data, settings.clients)
     task = protocol.prepare(data, settings.seed, settings.train_share)
@@ -101,14 +104,23 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
 
         if not settings.test:
             raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
+        if settings.copies != 1:
+            raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
+
         return Loopback(method, people, task, settings.seed, settings)
     if settings.secure:
+        from fedrec.simulate.private import PrivateSimulator
         from fedrec.simulate.secured import SecureOptions, SecureSimulator
+
+        if settings.epsilon is not None:
+            budget, chosen = Budget(settings.epsilon, settings.delta), participation_of(settings)
+            secure, rounds = SecureOptions.of(settings), settings.rounds
+            return PrivateSimulator(method, people, task, settings.seed, secure, budget, rounds, chosen, **options)
 
         return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
     from fedrec.simulate.runtime import Simulator
 
-    return Simulator(method, people, task, settings.seed, **options)
+    return Simulator(method, people, task, settings.seed, robust=defence_of(settings), **options)
 
 
 def check_device(device: str) -> None:

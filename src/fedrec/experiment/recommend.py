@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.core.newcomers import new_block
+from fedrec.core.population import new_block
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.core.state import BadState

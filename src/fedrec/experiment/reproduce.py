@@ -21,8 +21,9 @@ from fedrec.data.sources import SOURCES
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment import pool
-from fedrec.experiment.compare import Jobs, exact_chance
+from fedrec.experiment.compare import exact_chance
 from fedrec.experiment.jobs import Job, folder_state, open_jobs, reason_of
+from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
@@ -273,7 +274,7 @@ def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, Fi
         if not runs:
             banners.append(None)
             continue
-        chance = exact_chance(Jobs(tuple(jobs), (), Path()))
+        chance = exact_chance(prepare(next(job for job in jobs if job.settings.method == "random").settings))
         banners.append(compare_runs(runs, chance=chance).banner)
         if which == "ours":
             known = chance

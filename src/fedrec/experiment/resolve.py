@@ -9,30 +9,74 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.methods.registry import federated
+from fedrec.methods.registry import federated, name_of
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.plan import participation_of
+from fedrec.privacy.accountant import local_noise
+from fedrec.runs.plan import defence_of, participation_of, usual_defence
 from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings
+
+CLIP = 1.0
+"""The clip bound under a privacy budget, where none is given."""
 
 
 def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str, Any]] = ()) -> RunSettings:
     """Run settings: what the user gave, over recipes of their own, over the paper's, over the method's defaults."""
+    method = name_of(method)
     kind = find_method(method)
     protocol = find_protocol(given.get("protocol", "strict"))
     chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"), recipes)
     own = {**chosen.settings, **given.get("settings", {})}
-    checked = build(kind.Settings, own, method).model_dump(mode="json")
     base: dict[str, Any] = {**chosen.run, **given}
+    if base.get("epsilon") is not None:
+        own = within_budget(kind, own, base, given.get("settings", {}))
+    checked = build(kind.Settings, own, method).model_dump(mode="json")
+    base.setdefault("robust", usual_defence(kind.card, protocol, bool(base.get("secure"))))
     if issubclass(kind, Reference):
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = base.get("rounds", kind.rounds)
     if base.get("secure"):
         refuse_unsummed(kind, own)
+        if base["robust"] != "none":
+            raise BadInput(
+                f"with --secure the server sees no single upload, so --robust {base['robust']} has nothing to work on; "
+                "leave one of them out (--set clip=... bounds what each client may send)"
+            )
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
-    participation_of(settings)  # impossible shares are found before any work
+    participation_of(settings)  # impossible shares and unknown pieces are found before any work
+    defence_of(settings)
     return settings
+
+
+def within_budget(
+    kind: Any, own: Mapping[str, Any], base: Mapping[str, Any], said: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The method's settings under a privacy budget: its private form, a clip bound, and noise on each upload where the
+    server sees single uploads. The noise of secure sums depends on who takes part; the runtime chooses it."""
+    if issubclass(kind, Reference):
+        raise BadInput(f"{kind.name} is centralised: all histories are collected; leave --epsilon out")
+    for name in ("noise", "noise_kind", "compress"):
+        if said.get(name):
+            raise BadInput(f"--epsilon chooses the noise of the run; leave --set {name} out")
+    settings = build(RunSettings, {**base, "method": kind.name, "settings": {}}, "run")
+    made = {**kind.private_form, **own, "noise": 0.0, "noise_kind": "gaussian", "compress": "none"}
+    made["delta"] = settings.delta
+    method = kind(build(kind.Settings, made, kind.name))
+    if method.contribution() is None and not method.settings.clip:
+        made["clip"] = CLIP
+    if settings.secure:
+        return made
+    releases = 1 if kind.contributes_once else -(-settings.rounds // (2 if settings.rest else 1))
+    method = kind(build(kind.Settings, made, kind.name))
+    made["noise"] = local_noise(
+        settings.epsilon or 0.0,
+        settings.delta,
+        releases=releases,
+        clip=method.settings.clip,
+        contribution=method.contribution(),
+    )
+    return made
 
 
 def refuse_unsummed(kind: Any, own: Mapping[str, Any]) -> None:

@@ -11,8 +11,8 @@ from fedrec.runs.result import describe, summary
 
 def summarise(prepared: Prepared, progress: Progress) -> dict[str, Any]:
     """The one object that ``--json`` writes."""
-    exposure = getattr(prepared.runtime, "exposure", None)
-    return summary(prepared.settings, prepared.method, data_of(prepared), progress, prepared.seconds, exposure)
+    data, runtime = data_of(prepared), prepared.runtime
+    return summary(prepared.settings, prepared.method, data, progress, prepared.seconds, runtime)
 
 
 def data_of(prepared: Prepared) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.broken import Comparison
 from fedrec.laws.small_runs import SEED, Mixed, small_settings
+from fedrec.runs.plan import defence_of
 from fedrec.runs.settings import RunSettings
 
 RUN = "run-1"
@@ -128,6 +129,7 @@ def federation(
         upcoming(chosen_plan),
         prepared.task.protocol.metrics,
         lambda: progress.best_round,
+        defence_of(settings),
     )
     if isinstance(made, SecureFederation):
         made.with_members(settings, members)

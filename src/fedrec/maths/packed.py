@@ -49,13 +49,22 @@ def pairs_of_lists(lists: Ragged, n: int) -> tuple[Int64, Int64]:
 
     Returns ``start`` ``[lists + 1]`` and ``places``; those of a list ascend when the list does.
     """
+    start, first, second = pairs_within(lists)
+    return start, places_of(lists.values[first], lists.values[second], n)
+
+
+def pairs_within(lists: Ragged) -> tuple[Int64, Int64, Int64]:
+    """Every value with itself and with those after it in its list: ``start`` ``[lists + 1]`` and both positions."""
     counts = lists.counts
     last = np.repeat(lists.start[1:], counts)  # [values] end of the list each value belongs to
     own = np.arange(len(lists.values))
-    following = last - own  # a value pairs with itself and with those after it
+    following = last - own
     into = offsets(following)
     second = np.arange(into[-1]) + np.repeat(own - into[:-1], following)
-    values = lists.values.astype(np.int64)
-    first = np.repeat(row_starts(n)[values] - values, following)
-    start = into[lists.start]
-    return start, first + values[second]
+    return into[lists.start], np.repeat(own, following), second
+
+
+def places_of(rows: NDArray[Any], columns: NDArray[Any], n: int) -> Int64:
+    """Where entries ``(row, column)`` with ``row <= column`` lie in the triangle."""
+    row = rows.astype(np.int64)
+    return np.asarray(row_starts(n)[row] - row + columns)

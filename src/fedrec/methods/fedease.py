@@ -3,11 +3,15 @@
 Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019, needs of the data only
 ``X'X = sum_u x_u' x_u``: how often two items occur together. Every client adds its users' part, the server
 solves Eq. (8) of the paper and sends the weights back; scores are made on the client.
+
+Private form (``scale=user``): each user's triangle is divided by its norm, ``sqrt(c (c + 1) / 2)`` for c items, so that
+one user moves the sum by at most 1 (replaced by another: sqrt(2), since no entry is negative). What of the noisy sum is
+signal makes a low-rank EASE (:mod:`fedrec.maths.noisy_gram`). It is one release, whatever the number of rounds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,11 +23,12 @@ from fedrec.core.fold import Float64
 from fedrec.core.messages import Array, Float32, Rows, per_client, shared
 from fedrec.core.method import Card, Keys, Method, Update
 from fedrec.core.settings import PrivacySettings
-from fedrec.core.sums import SumField, Summand, Summands, Sums
+from fedrec.core.sums import Contribution, SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.maths.interaction_matrix import matrix
-from fedrec.maths.packed import packed_size, pairs_of_lists, row_starts, unpack
+from fedrec.maths.noisy_gram import private_weights
+from fedrec.maths.packed import packed_size, pairs_of_lists, pairs_within, places_of, row_starts, unpack
 from fedrec.methods.references.ease import ease_weights
 
 LARGEST = 65_535
@@ -39,6 +44,20 @@ class FedEaseSettings(PrivacySettings):
         description="how co-occurrences cross the wire: every pair of items (dense), or the pairs that occur; "
         "without noise both show which items a client has",
     )
+    scale: Literal["none", "user"] = Field(
+        "none", description="user: each user's pairs are scaled to norm 1 together, which noise on the sum can hide"
+    )
+    pair_span: float = Field(
+        0.0,
+        ge=0,
+        description="pairs count less the further apart they are: by 1/e for so many interactions between them "
+        "(histories in time order; 0: all alike)",
+    )
+    history_span: float = Field(
+        0.0,
+        ge=0,
+        description="scores count what is so many interactions old less by 1/e (0: all of a history alike)",
+    )
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,8 @@ class EaseServer:
     cooccurrence: Float64  # [m (m + 1) / 2] upper triangle of X'X
     weights: Float32  # [m, m] B
     counted: Array  # uint8 [n_clients] whose part is in the sum
+    variance: float = 0.0
+    """Of the noise in each number of the sum."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +101,20 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     Private, Upload, Download = NothingPrivate, Cooccurrence, Weights
     enough_rounds = 1
     small: ClassVar[dict[str, Any]] = {"noise": 0.001}
+    contributes_once = True
+    private_form: ClassVar[dict[str, Any]] = {"scale": "user"}
     card = Card(
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
         paper="Steck, WWW 2019 (the model); the federation is this project's",
         private="interactions; scores are made on the client",
         upload="once: how often each pair of items occurs together in the client's histories",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "without secure aggregation or noise, the co-occurrence of a client with one user names that user's items",
             "with partial participation the weights are those of centralised EASE on the clients counted so far",
             "noise can make the sum indefinite: its negative part is cut off before it is inverted",
+            "scale=user: what cannot be told from the noise of the sum is cut off, and lambda follows from the noise",
         ),
     )
 
@@ -116,7 +141,14 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         self, private: NothingPrivate, download: Weights, block: Block, keys: Keys
     ) -> Update[NothingPrivate, Cooccurrence]:
         asked = download.counted == 0
-        return Update(private, Cooccurrence(cooccurrence(block, asked)), np.zeros(block.n_clients))
+        if self.settings.scale == "none" and not self.settings.pair_span:
+            pairs = cooccurrence(block, asked)
+        else:
+            pairs = weighted_pairs(block, asked, self.settings.pair_span, self.settings.scale == "user")
+        return Update(private, Cooccurrence(pairs), np.zeros(block.n_clients))
+
+    def contribution(self) -> Contribution | None:
+        return Contribution(1.0, nonnegative=True) if self.settings.scale == "user" else None
 
     def sum_fields(self, server: EaseServer, users: int) -> dict[str, SumField]:
         return {"pairs": SumField((len(server.cooccurrence), 1), bound=float(users))}
@@ -131,10 +163,14 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         if (counted == server.counted).all():
             return server
         total = server.cooccurrence + sums["pairs"][:, 0]
-        return replace(server, cooccurrence=total, weights=self.solve(total, len(server.weights)), counted=counted)
+        variance = server.variance + sums.noise.get("pairs", 0.0) ** 2
+        weights = self.solve(total, len(server.weights), variance)
+        return EaseServer(total, weights, counted, variance)
 
-    def solve(self, triangle: Float64, n_items: int) -> Float32:
+    def solve(self, triangle: Float64, n_items: int, variance: float = 0.0) -> Float32:
         """B from the triangle of X'X (Steck, Eq. 8); what noise made indefinite is brought back first."""
+        if variance > 0:
+            return private_weights(unpack(triangle, n_items), np.sqrt(variance))
         gram = np.asfortranarray(unpack(triangle, n_items))
         try:
             return ease_weights(gram, self.settings.lam)
@@ -144,7 +180,10 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
             return ease_weights(np.asfortranarray(gram), self.settings.lam)
 
     def score(self, private: NothingPrivate, model: Weights, block: Block, items: Int32 | None = None) -> Float32:
-        scores = np.asarray(matrix(block.train, block.n_items) @ model.weights)
+        histories = matrix(block.train, block.n_items)
+        if self.settings.history_span:
+            histories.data *= np.exp(-ages(block.train) / self.settings.history_span)
+        scores = np.asarray(histories @ model.weights)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
@@ -175,6 +214,37 @@ def cooccurrence(block: Block, asked: Array) -> Rows:
         counts[client] = upper.nnz
     joined = np.concatenate([np.zeros(0, np.float32), *values])
     return Rows(offsets(counts), np.concatenate([np.zeros(0, np.int32), *ids]), joined[:, None], size)
+
+
+def weighted_pairs(block: Block, asked: Array, span: float, scaled: bool) -> Rows:
+    """The same with weights: ``exp(-|p - q| / span)`` for places p, q in a history, each user's scaled to norm 1."""
+    from scipy.sparse import csr_matrix
+
+    m, lists = block.n_items, block.train
+    order = np.lexsort((lists.values, lists.owners))
+    start, first, second = pairs_within(Ragged(lists.start, lists.values[order]))
+    values = np.ones(len(first))
+    if span:
+        values = np.exp(-np.abs(order[first] - order[second]) / span)  # places in the history, in time order
+    user = np.repeat(np.arange(len(lists)), np.diff(start))
+    place = places_of(lists.values[order][first], lists.values[order][second], m)
+    size = packed_size(m)
+    each = csr_matrix((values, (user, place)), shape=(len(lists), size))  # an item that is there twice adds up
+    user = np.repeat(np.arange(len(lists)), np.diff(each.indptr))
+    if scaled:
+        # 32-bit numbers on the wire: a little below 1, so that rounding does not lead out of the ball
+        each.data /= (np.sqrt(np.bincount(user, each.data**2, minlength=len(lists))) * (1 + 1e-6))[user]
+    client = block.client_of_user[user]
+    kept = np.asarray(asked, bool)[client]
+    found = csr_matrix((each.data[kept], (client[kept], each.indices[kept])), shape=(block.n_clients, size))
+    found.sort_indices()
+    ids, numbers = found.indices.astype(np.int32), found.data.astype(np.float32)[:, None]
+    return Rows(found.indptr.astype(np.int64), ids, numbers, size)
+
+
+def ages(lists: Ragged) -> Float64:
+    """How many interactions came after each one in its list."""
+    return np.asarray(np.repeat(lists.start[1:], lists.counts) - 1 - np.arange(len(lists.values)), np.float64)
 
 
 def ascending(lists: Ragged, n: int) -> Ragged:

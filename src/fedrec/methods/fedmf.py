@@ -8,17 +8,15 @@ so secure aggregation can take that place.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys, Update
 from fedrec.core.sums import Sums
-from fedrec.learn.adam import descended
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
@@ -30,6 +28,7 @@ from fedrec.methods._shared.embedding import (
     stacked,
     vectors_stay,
 )
+from fedrec.methods._shared.gradients import WHOLE, GradientServer
 from fedrec.methods._shared.mean import MeanOfChanges
 
 
@@ -43,26 +42,17 @@ class FedMfSettings(EmbeddingSettings):
     server_lr: float = Field(0.05, gt=0, description="the server's learning rate")
 
 
-@dataclass(frozen=True)
-class GradientServer(ItemServer):
-    """The table and the server's own optimiser state."""
-
-    mean: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))  # [n_items, d] first moment
-    square: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))  # [n_items, d] second moment
-    step: int = 0
-
-
 class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
     """Gradients of the item table are summed on the server; user vectors stay."""
 
     name = "fedmf"
     Settings = FedMfSettings
-    whole: ClassVar[int] = 2**31 - 1  # a batch size that no client reaches: one step over all its samples
     card = vectors_stay(
         title="FedMF: clients send gradients of the item table, the server descends",
         paper="Chai et al., IEEE Intelligent Systems 2020",
         upload="gradient of the loss with respect to the item table (or the table's change: exchange=parameters)",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "no homomorphic encryption: a sum suffices, so secure aggregation can protect it",
             "implicit feedback with BCE instead of ratings, as in the papers that use it as a baseline",
@@ -72,14 +62,14 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         base: ItemServer = super().start_server(world, keys)
-        return GradientServer(base.items, base.networks, np.zeros_like(base.items), np.zeros_like(base.items))
+        return GradientServer.fresh(base)
 
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
         once = FedMf(
-            self.settings.model_copy(update={"epochs": 1, "batch_size": self.whole, "optimizer": "sgd"}), self.device
+            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
         )
         descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)
@@ -91,13 +81,6 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
         if self.settings.exchange == "parameters" or server.networks:
             moved: ItemServer = super().finish(server, sums, keys)
             return moved
-        return self.descend(server, sums["items"].astype(np.float32)) if sums.count else server
-
-    def descend(self, server: GradientServer, downhill: Array) -> GradientServer:
-        """One step along the summed negative gradient ``[n_items, d]``."""
-        rate = self.settings.server_lr
-        if self.settings.server_optimizer == "sgd":
-            return replace(server, items=server.items + rate * downhill, step=server.step + 1)
-        step = server.step + 1  # moments are those of the negative gradient, hence the negative rate
-        items, mean, square = descended(server.items, server.mean, server.square, downhill, -rate, step)
-        return replace(server, items=items, mean=mean, square=square, step=step)
+        chosen, downhill = self.settings, sums["items"].astype(np.float32)  # along the summed negative gradient
+        stepped: GradientServer = server.descended(downhill, chosen.server_lr, chosen.server_optimizer)
+        return stepped if sums.count else server

@@ -92,6 +92,7 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         private="interactions; scores are made on the client",
         upload="its users' interactions applied to a shared [items, k] matrix, and its item counts: one table a round",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "eigenvalues are shrunk, e / (e + shrink), instead of cut off",
             "with partial participation the answers of a round are mixed with the operator known before",

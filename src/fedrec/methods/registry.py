@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from fedrec.core.method import Method
 from fedrec.core.reference import Reference
-from fedrec.errors import unknown
+from fedrec.errors import BadInput, unknown
+from fedrec.methods.from_file import imported
 
 Kind = type[Method[Any, Any, Any, Any]] | type[Reference[Any]]
 
@@ -57,6 +60,9 @@ GROWN_OUT = {("fedca", "neighbours"): "fedca-approx"}
 
 ENTRY_POINT_GROUP = "fedrec.methods"
 
+FILES = "FEDREC_METHODS"
+"""Environment variable: files of methods, ``FILE.py:Class``, that all processes shall know; several with a semicolon."""
+
 _registered: dict[str, Kind] = {}
 
 
@@ -80,6 +86,35 @@ def forget(name: str) -> None:
     _registered.pop(name, None)
 
 
+def name_of(word: str) -> str:
+    """The name of the method that a word means: the word itself, or ``FILE.py:Class``, whose file is then imported.
+
+    Processes that this one starts know the file, too (:data:`FILES`). ``FILE.py`` alone will do where it has only one.
+    """
+    file, _, wanted = word.partition(":")
+    if not file.endswith(".py"):
+        return word
+    module = imported(Path(file))
+    own = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
+    kinds = {kind.__name__: kind for kind in own if issubclass(kind, Method | Reference) and hasattr(kind, "name")}
+    if wanted and wanted not in kinds:
+        raise unknown(f"method of {file}", wanted, kinds)
+    if not wanted and len(kinds) != 1:
+        raise BadInput(f"{file} has {len(kinds)} methods; write which one, as {file}:{next(iter(kinds), 'Class')}")
+    kind = kinds[wanted or next(iter(kinds))]
+    if kind.name in BUILT_IN:
+        raise BadInput(f"{file}: {kind.name!r} is the name of a method that is built in; give {kind.__name__} another")
+    register(kind)
+    known = [*_files(), f"{Path(file).resolve()}:{kind.__name__}"]
+    os.environ[FILES] = ";".join(dict.fromkeys(known))
+    return kind.name
+
+
+def _files() -> list[str]:
+    """Files that the environment names: its user trusts them. A run's folder cannot name any."""
+    return [word.strip() for word in os.environ.get(FILES, "").split(";") if word.strip()]
+
+
 def names() -> list[str]:
     """All known names: built in, from installed packages, registered in this process."""
     installed = [point.name for point in entry_points(group=ENTRY_POINT_GROUP)]
@@ -101,7 +136,11 @@ def find(name: str, settings: Mapping[str, Any] | None = None) -> Kind:
         if point.name == name:
             installed: Kind = point.load()
             return installed
-    raise unknown("method", name, names())
+    for word in _files():
+        if name_of(word) == name:
+            return _registered[name]
+    problem = unknown("method", name, names())
+    raise BadInput(f"{problem}; {FILES}='FILE.py:Class' makes one of your own known")
 
 
 def federated() -> list[str]:

@@ -64,8 +64,8 @@ class TableRow:
 
     label: str
     method: str
-    published: Mapping[str, tuple[Value, ...]]
-    """By column, one value a metric."""
+    published: Mapping[str, tuple[Value | None, ...]]
+    """By column, one value a metric; None where a figure shows it and no number is printed."""
     group: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     run: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class PublishedTable:
 
     @property
     def name(self) -> str:
-        return f"Table {self.number}"
+        return self.number if self.number.startswith("Figure") else f"Table {self.number}"
 
     def chosen(self, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> PublishedTable:
         """The table with some rows and columns only; a name that it does not have is bad input."""
@@ -145,7 +145,7 @@ class Paper:
     tables: tuple[PublishedTable, ...]
 
     def table(self, number: str) -> PublishedTable:
-        """The table of this number, as the paper writes it (7, II)."""
+        """The table of this number, as the paper writes it (7, II), or a figure ("Figure 4")."""
         for table in self.tables:
             if table.number.lower() == number.lower():
                 return table
@@ -198,7 +198,7 @@ def _table(
 
 def _row(about: Mapping[str, Any], common: Mapping[str, Any], percent: bool, metrics: int) -> TableRow:
     published = {
-        column: tuple(Value.parse(word, percent) for word in text.split())
+        column: tuple(None if word == "-" else Value.parse(word, percent) for word in text.split())
         for column, text in about["published"].items()
     }
     for column, values in published.items():

@@ -18,6 +18,9 @@ class SharedOptions(TypedDict, total=False):
     participation: float
     rest: bool
     dropout: float
+    robust: str
+    robust_factor: float
+    robust_share: float
     settings: dict[str, Any]
     device: Literal["cpu", "cuda"]
     runtime: Literal["simulate", "flower"]
@@ -29,11 +32,14 @@ class SharedOptions(TypedDict, total=False):
     secure_colluding: float
     secure_cohort: int
     secure_work: Literal["masks", "protocol", "sums"]
+    epsilon: float | None
+    delta: float
     min_interactions: int | None
     columns: str | None
     min_rating: float | None
     train_share: float
     clients: int | None
+    copies: int
     evaluate_every: int
     patience: int | None
     settle: float

@@ -5,16 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from fedrec.core.loop import Plan
-from fedrec.core.method import Method
+from fedrec.core.method import Card, Method
 from fedrec.core.participation import Participation
 from fedrec.core.reference import Reference
 from fedrec.evaluation.rules import Rules
+from fedrec.robust.defence import Defence, defence
 from fedrec.runs.settings import RunSettings
 
 
 def participation_of(settings: RunSettings) -> Participation:
     """Who takes part, by the run's settings."""
     return Participation(settings.participation, settings.rest, settings.dropout)
+
+
+def usual_defence(card: Card, protocol: Rules, secure: bool) -> str:
+    """What guards the fold where a run does not say: the card's defence.
+
+    None where a paper's procedure is repeated as it is, or where the server sees sums only.
+    """
+    return "none" if protocol.paper is not None or secure else card.robust
+
+
+def defence_of(settings: RunSettings) -> Defence:
+    """What guards the fold, by the run's settings."""
+    return defence(settings.robust, settings.robust_factor, settings.robust_share, settings.memory_mb / 2)
 
 
 def plan_of(settings: RunSettings, protocol: Rules, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:

@@ -10,6 +10,9 @@ from typing import Any
 from fedrec.core.block import World
 from fedrec.core.loop import Progress, Record
 from fedrec.core.reference import Reference
+from fedrec.privacy import card as cards
+from fedrec.privacy.card import PrivacyCard
+from fedrec.privacy.summed import SumNoise
 from fedrec.runs.settings import RunSettings
 
 SCHEMA = "fedrec.result/1"
@@ -21,10 +24,11 @@ def summary(
     data: dict[str, Any],
     progress: Progress,
     prepare_seconds: float,
-    exposure: tuple[int, tuple[str, ...]] | None,
+    runtime: Any,
 ) -> dict[str, Any]:
-    """The result of a run; ``data`` from :func:`describe`, ``exposure`` as the runtime saw it (may be None)."""
+    """The result of a run; ``data`` from :func:`describe`."""
     records = progress.records
+    card = card_of(settings, method, records, runtime)
     best = next((r for r in records if r.round == progress.best_round), records[-1])
     seconds = {part: sum(r.seconds[part] for r in records) for part in ("train", "aggregate", "evaluate")}
     weight = sum(r.participants for r in records) or 1
@@ -40,7 +44,8 @@ def summary(
         "seconds": {"total": prepare_seconds + sum(seconds.values()), "prepare": prepare_seconds, **seconds},
         "bytes": {way: sum(r.bytes[way] * r.participants for r in records) / weight for way in ("upload", "download")},
         "memory": {"peak_mb": peak_memory_mb()},
-        "privacy": privacy_statement(settings, method, data["clients"], exposure),
+        "privacy": card.line,
+        "privacy_card": card.as_dict(),
         **({"secure": secure_means(records)} if settings.secure else {}),
         "settings": settings.model_dump(mode="json", exclude={"data_dir"}),
         "versions": versions(),
@@ -73,28 +78,33 @@ def describe(world: World, interactions: int | None) -> dict[str, Any]:
     }
 
 
-def privacy_statement(
-    settings: RunSettings, method: Any, clients: int, exposure: tuple[int, tuple[str, ...]] | None
-) -> str:
-    """One line on what an upload gives away."""
+def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: Any) -> PrivacyCard:
+    """What the run guarantees each user; a runtime knows what its uploads hold, and the noise of its sums."""
     if isinstance(method, Reference):
-        return "centralised: all histories are collected"
-    from fedrec.privacy.accountant import account
-
-    numbers, open_fields = exposure or (1, ())
+        return cards.collected()
+    numbers, open_fields = getattr(runtime, "exposure", None) or (1, ())
     if not numbers and not open_fields:
-        return "nothing leaves a client"
-    found = account(
-        method.settings,
-        rounds=settings.rounds,
-        coordinates=max(1, numbers),
-        sum_suffices=method.card.sum_suffices,
-        clients=max(1, round(settings.participation * clients)),
-        population=clients,
-        unprotected=open_fields,
+        return cards.nothing_sent()
+    if not settings.secure:
+        return cards.of_uploads(
+            method.settings,
+            releases=1 if method.contributes_once else max(1, len(records)),
+            coordinates=max(1, numbers),
+            contribution=method.contribution(),
+            unprotected=open_fields,
+        )
+    smallest = min((one.secure["smallest_cohort"] for one in records if one.secure), default=settings.secure_least)
+    summed: SumNoise | None = getattr(runtime, "summed", None)
+    if summed is None:
+        return cards.no_noise(f"the server sees sums of at least {smallest} participants (secure sums)")
+    by_nodes = settings.secure_by == "nodes"
+    return cards.of_sums(
+        summed,
+        smallest=smallest,
+        who="nodes" if by_nodes else "clients",
+        unit="user" if method.contribution() is not None else "user (all that one client holds)",
+        colluding=settings.secure_colluding,
     )
-    central = f"; {found.central.statement}" if found.central is not None and found.central.holds else ""
-    return found.local.statement + central
 
 
 def peak_memory_mb() -> float:

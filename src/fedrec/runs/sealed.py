@@ -42,9 +42,13 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(handle, lambda: hashlib.blake2b(digest_size=DIGITS // 2)).hexdigest()
 
 
-def damaged(path: Path, why: str, advice: str = "") -> BadInput:
+class Damaged(BadInput):
+    """A file is not as it was written."""
+
+
+def damaged(path: Path, why: str, advice: str = "") -> Damaged:
     """The error for a file that is not as it was written."""
-    return BadInput(f"{path} is damaged or was changed: {why}; {advice or 'restore it from a copy'}")
+    return Damaged(f"{path} is damaged or was changed: {why}; {advice or 'restore it from a copy'}")
 
 
 def warn_unsealed(path: Path) -> None:

@@ -49,6 +49,14 @@ class RunSettings(Settings):
         False, description="no client takes part twice in a row"
     )
     dropout: float = Field(0.0, description="probability that a client does not answer")
+    robust: Annotated[str, Spelling(metavar="PIECES", shown="the method's own; none under paper-NAME")] = Field(
+        "none",
+        description="guard of the fold against dishonest clients: none, bound, rows, median, trimmed, krum; join by +",
+    )
+    robust_factor: float = Field(2.0, gt=0, description="bound and rows allow this many times the round's median norm")
+    robust_share: float = Field(
+        0.1, ge=0, lt=0.5, description="share of clients that may be dishonest, for trimmed and krum"
+    )
     settings: Annotated[dict[str, Any], Spelling("--set", "KEY=VALUE")] = Field(
         default_factory=dict, description="a setting of the method, e.g. dim=16; may repeat"
     )
@@ -72,6 +80,10 @@ class RunSettings(Settings):
     secure_work: Literal["masks", "protocol", "sums"] = Field(
         "masks", description="what a simulation carries out: masks, the whole protocol, or the sums alone"
     )
+    epsilon: Annotated[float | None, Spelling(shown="no guarantee")] = Field(
+        None, gt=0, description="privacy budget of the whole run, for each user; chooses clip and noise"
+    )
+    delta: float = Field(1e-6, gt=0, lt=1, description="delta of --epsilon")
     min_interactions: Annotated[int | None, Spelling(shown="the data set's own filter")] = Field(
         None, ge=1, description="drop users with fewer"
     )
@@ -87,6 +99,7 @@ class RunSettings(Settings):
     clients: Annotated[int | None, Spelling(shown="one client a user")] = Field(
         None, ge=1, description="spread users over this many clients"
     )
+    copies: int = Field(1, ge=1, le=1000, description="every user so many times: a larger population of the same kind")
     evaluate_every: int = Field(1, ge=1, description="evaluate every so many rounds")
     patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(
         None, ge=1, description="stop after so many evaluated rounds without a better value"

@@ -29,13 +29,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from fedrec.errors import BadInput
 from fedrec.secure.layout import Field, Layout
 from fedrec.secure.noise import deviations
 
 Adjacency = Literal["replace", "add-or-remove"]
+"""Replace: one user's data become any other's, the number of users is known. Add-or-remove: they become nothing."""
+
+Norm = float | Mapping[tuple[str, ...], float]
+"""The largest L2 norm of one contribution: of all noised fields together, or of groups of them that have one noise."""
 
 FAR = 70.0
 """u: what has a probability of exp(-70) < 10^-30 does not happen; twice that is part of delta."""
@@ -51,16 +55,28 @@ def tail(deviation: float, summands: int) -> float:
     return 10 * (sum(map(math.exp, exponents)) + rest)
 
 
+def spread(adjacency: Adjacency, nonnegative: bool = False) -> float:
+    """How far apart two contributions of norm 1 can lie.
+
+    Where no number is below zero (counts), two of them enclose at most a right angle: sqrt(2), not 2. Rounding keeps
+    them so.
+    """
+    if adjacency == "add-or-remove":
+        return 1.0
+    return math.sqrt(2) if nonnegative else 2.0
+
+
 def distance(
     layout: Layout,
-    clip: float | Mapping[str, float],
+    clip: Norm,
     *,
     stochastic: bool = False,
     adjacency: Adjacency = "replace",
+    nonnegative: bool = False,
 ) -> float:
     """D: how far apart two contributions can lie, in deviations of the sum's noise.
 
-    ``clip`` is the L2 norm of all noised fields together, or one per field. Rounding may move each number by half a
+    Rounding may move each number by half a
     step (a whole one where stochastic), which adds to the norm. Fields without noise are not covered: see
     :func:`uncovered`.
     """
@@ -68,11 +84,14 @@ def distance(
     if not noised:
         raise BadInput("no field of the secure sum has noise; there is no guarantee")
     if isinstance(clip, Mapping):
-        norm = math.sqrt(sum((clip[field.name] / field.noise) ** 2 for field in noised))
+        deviation = {field.name: field.noise for field in noised}
+        if set(deviation) != {name for group in clip for name in group}:
+            raise BadInput(f"norms of {sorted(clip)} are not those of the noised fields {sorted(deviation)}")
+        norm = math.sqrt(sum((size / min(deviation[name] for name in group)) ** 2 for group, size in clip.items()))
     else:
         norm = clip / min(field.noise for field in noised)
     rounding = math.sqrt(sum(_rounding(layout, field, stochastic) ** 2 for field in noised))
-    return (norm + rounding) * (2 if adjacency == "replace" else 1)
+    return (norm + rounding) * spread(adjacency, nonnegative)
 
 
 def _rounding(layout: Layout, field: Field, stochastic: bool) -> float:
@@ -88,46 +107,59 @@ def uncovered(layout: Layout) -> tuple[str, ...]:
 
 def zcdp(
     layout: Layout,
-    clip: float | Mapping[str, float],
+    clip: Norm,
     summands: int,
     *,
     stochastic: bool = False,
     adjacency: Adjacency = "replace",
+    nonnegative: bool = False,
 ) -> float:
     """rho of one secure sum in which at least ``summands`` honest shares are certain to be."""
-    apart = distance(layout, clip, stochastic=stochastic, adjacency=adjacency)
+    apart = distance(layout, clip, stochastic=stochastic, adjacency=adjacency, nonnegative=nonnegative)
     shares = [share for share in deviations(layout, summands).values() if share > 0]
     tau = tail(min(shares), summands)
     coordinates = sum(field.size for field in layout.fields if field.noise > 0)
     return (apart + tau * math.sqrt(coordinates)) ** 2 / 2
 
 
+def slack(layout: Layout, summands: int, releases: int = 1) -> float:
+    """eta: what so many secure sums of this layout lack to Gaussian releases."""
+    eta = 0.0
+    for name, share in deviations(layout, summands).items():
+        if share > 0:
+            numbers = releases * (layout.places[name].stop - layout.places[name].start)
+            squares = numbers + 2 * math.sqrt(numbers * FAR) + 2 * FAR
+            eta += 2 * numbers * tail(share, summands) + (numbers + squares) / (8 * share**2 * summands)
+    return eta
+
+
 def gaussian_epsilon(
     layout: Layout,
-    clip: float | Mapping[str, float],
+    clip: Norm,
     summands: int,
     delta: float,
     releases: int = 1,
     *,
     stochastic: bool = False,
     adjacency: Adjacency = "replace",
+    nonnegative: bool = False,
 ) -> float:
     """Epsilon at delta of so many secure sums of this layout: the better of exact Gaussian accounting and zCDP."""
+    how: Any = {"stochastic": stochastic, "adjacency": adjacency, "nonnegative": nonnegative}
+    rho = releases * zcdp(layout, clip, summands, **how)
+    gaussian = releases * distance(layout, clip, **how) ** 2 / 2
+    noised = sum(field.noise > 0 for field in layout.fields)
+    return min(epsilon(rho, delta), near_gaussian(gaussian, slack(layout, summands, releases), delta, noised))
+
+
+def near_gaussian(rho: float, eta: float, delta: float, fields: int = 1) -> float:
+    """Epsilon at delta of releases that lack ``eta`` to Gaussian ones of rho in all, ``fields`` times noised."""
     from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
-    apart = distance(layout, clip, stochastic=stochastic, adjacency=adjacency)
-    by_zcdp = epsilon(zcdp(layout, clip, summands, stochastic=stochastic, adjacency=adjacency), delta, releases)
-    steps = {name: share for name, share in deviations(layout, summands).items() if share > 0}
-    eta = 0.0
-    for field in layout.fields:
-        if field.noise > 0:
-            numbers, total = releases * field.size, steps[field.name] ** 2 * summands
-            squares = numbers + 2 * math.sqrt(numbers * FAR) + 2 * FAR
-            eta += 2 * numbers * tail(steps[field.name], summands) + (numbers + squares) / (8 * total)
-    left = (delta - 2 * len(steps) * math.exp(-FAR)) * math.exp(-min(eta, 700.0))
+    left = (delta - 2 * fields * math.exp(-FAR)) * math.exp(-min(eta, 700.0))
     if left <= 0 or eta > 1:
-        return by_zcdp
-    return min(by_zcdp, float(get_epsilon_gaussian(1 / (apart * math.sqrt(releases)), left)) + 2 * eta)
+        return math.inf
+    return float(get_epsilon_gaussian(1 / math.sqrt(2 * rho), left)) + 2 * eta
 
 
 def epsilon(rho: float, delta: float, releases: int = 1) -> float:

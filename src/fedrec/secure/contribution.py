@@ -61,19 +61,20 @@ def layout_of(
     summands: int,
     everyone: int = 0,
     noise: Mapping[str, float] | None = None,
+    bits: Bits | None = None,
 ) -> Layout:
     """The layout of a secure sum of a method's fields and the loss.
 
     ``users`` is the most that one client has, ``clients`` the most that one participant adds up, ``summands`` the most
     participants in a cohort, ``everyone`` those of all cohorts; ``noise`` gives the deviation of the noise in the
-    whole sum of a field.
+    whole sum of a field. ``bits``: of the words, where they are chosen already.
     """
     bounds = {name: clients * bound_of(one, settings, users) for name, one in fields.items()}
     shapes = {name: one.shape for name, one in fields.items()}
     bounds[LOSS], shapes[LOSS] = clients * MOST_LOSS, ()
     deviations = noise or {}
     made = tuple(Field(name, shapes[name], bounds[name], deviations.get(name, 0.0)) for name in shapes)
-    bits = _bits(made, fields, settings, summands, clients)
+    bits = bits or _bits(made, fields, settings, summands, clients)
     # sums of cohorts are added in 64 bits: where the ring has as many, there must be room for all of them
     return Layout(made, max(summands, everyone) if bits == 64 else summands, bits)
 

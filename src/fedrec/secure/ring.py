@@ -9,9 +9,9 @@ So the magnitude of the sum, as a whole number, is at most
 
     n (B 2^e + 1) + 16 sigma 2^e  <=  2^(b-1) - 1,
 
-and e is the largest whole number for which that holds. A whole number of magnitude at most 2^(b-1) - 1 is
-determined by its residue modulo 2^b: without noise overflow cannot happen, with noise it is beyond expectation
-(and, modulo 2^32, caught by :mod:`fedrec.secure.check`).
+and e is the largest whole number for which that holds, and sigma is at most 2^38 steps. A whole number of magnitude at
+most 2^(b-1) - 1 is determined by its residue modulo 2^b: without noise overflow cannot happen, with noise it is beyond
+expectation (and, modulo 2^32, caught by :mod:`fedrec.secure.check`).
 
 The decoded sum differs from the true one by at most n/2 steps (nearest rounding) or n steps (stochastic).
 Steps are powers of two, so scaling a number is exact and the only error is that of rounding.
@@ -33,6 +33,8 @@ Bits = Literal[32, 64]
 Words = NDArray[np.uint32] | NDArray[np.uint64]
 Integers = NDArray[np.int64]
 
+FINEST_NOISE = 38
+"""Noise has a deviation of at most 2 to this many steps."""
 NOISE_REACH = 16
 """Deviations of the noise for which there is room."""
 
@@ -92,6 +94,8 @@ class Scale:
         ratio = Fraction(room) / reach
         guess = ratio.numerator.bit_length() - ratio.denominator.bit_length()
         exponent = next(e for e in (guess + 1, guess, guess - 1) if Fraction(2) ** e <= ratio)
+        if self.noise > 0:  # a finer step would tell nothing that the noise does not hide
+            exponent = min(exponent, FINEST_NOISE - math.frexp(self.noise)[1])
         if not -1000 < exponent < 1000:
             raise BadInput(f"a bound of {self.bound} is beyond what fixed point can hold")
         return exponent

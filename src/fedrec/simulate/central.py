@@ -49,8 +49,9 @@ class CentralRun(Collected):
 
     def evaluate(self, number: int) -> Evaluated:
         self.evaluating.begin()
-        step = self.evaluating.clients_at_once
-        for first in range(0, self.people.world.n_clients, step):
-            clients = np.arange(first, min(first + step, self.people.world.n_clients))
-            self.evaluating.add(clients, self.scores(clients))
+        step, asked = self.evaluating.clients_at_once, self.evaluating.people
+        for first in range(0, asked.world.n_clients, step):
+            clients = np.arange(first, min(first + step, asked.world.n_clients))
+            new = self.evaluating.new
+            self.evaluating.add(clients, self.scores_of_new(asked.block.take(clients)) if new else self.scores(clients))
         return self.evaluating.result()

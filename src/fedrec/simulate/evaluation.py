@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
-from fedrec.core.population import Population
+from fedrec.core.population import Population, newcomers
 from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.evaluating import Held, evaluate_parts
 from fedrec.evaluation.sums import MetricSums
@@ -32,6 +33,9 @@ class Evaluation:
         evaluate_users: int | None = None,
         parts: Sequence[Part] = PARTS,
     ) -> None:
+        self.new = len(task.newcomers) > 0
+        """Whether those evaluated are new: served by their history, in no training."""
+        people = newcomers(task) if self.new else people
         self.task, self.people, self.parts = task, people, tuple(parts)
         self.held = {part: task.held(part, people.users) for part in self.parts}
         self.wanted = np.ones(len(people.users), bool)
@@ -66,8 +70,12 @@ class Evaluation:
 
     def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
-        back = np.empty_like(self.people.users)
-        back[self.people.users] = np.arange(len(back))
+
+        def of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            whole = np.full(self.task.data.n_users, np.nan)
+            whole[self.people.users] = values
+            return whole
+
         sums = {part: MetricSums.from_values(self.values.get(part, {})) for part in PARTS}
-        per_user = {name: v[back] for name, v in self.values.get("test", {}).items()}
+        per_user = {name: of_all(v) for name, v in self.values.get("test", {}).items()}
         return Evaluated(sums["valid"], sums["test"], per_user or None)

@@ -15,13 +15,14 @@ from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.messages import Rows, opened, scatter
-from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.population import Population
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
+from fedrec.robust.defence import Defence
 from fedrec.simulate.clients import Clients
 from fedrec.simulate.evaluation import Evaluation
 
@@ -64,8 +65,10 @@ class Simulator(Clients):
         block_clients: int | None = None,
         evaluate_users: int | None = None,
         parts: Sequence[Part] = PARTS,
+        robust: Defence = Defence(),
     ) -> None:
         super().__init__(method, people, seed, memory_mb=memory_mb, block_clients=block_clients)
+        self.robust, self.users = robust, np.diff(people.block.user_start)
         self.chain = outgoing(method.settings)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
         """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
@@ -82,7 +85,7 @@ class Simulator(Clients):
         keys = Keys(self.seed, number)
         replies = self._replies(answering, keys, evaluate, done)
         before = time.perf_counter()
-        self.server = self.method.aggregate(self.server, replies, keys)
+        self.server = self.robust.fold(self.method, self.server, replies, keys, self.users, self.people.world.n_items)
         for _ in replies:  # a method that ignores uploads must not skip the clients' work
             pass
         return self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
@@ -114,7 +117,7 @@ class Simulator(Clients):
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate private state with a fresh download, for every client."""
         self.evaluating.begin()
-        self._evaluate_idle(np.arange(self.people.block.n_clients))
+        self._evaluate_idle(np.arange(self.evaluating.people.block.n_clients))
         return self.evaluating.result()
 
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
@@ -122,11 +125,21 @@ class Simulator(Clients):
             done.loss += float(np.nansum(work.loss))
             yield work.reply
 
+    def at_work(self, clients: Int64) -> tuple[Any, Any, Block]:
+        """What some clients train with; an audit's dishonest clients have something else here."""
+        return self.at_home(clients)
+
+    def arriving(
+        self, reply: Reply[Any], update: Update[Any, Any], download: Any, block: Block, keys: Keys
+    ) -> Reply[Any]:
+        """The reply as the server gets it; an audit looks at it here, or has dishonest clients send another."""
+        return reply
+
     def work(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Work]:
         """The local work of some clients, block after block."""
         for positions in _chunks(answering, self.block_clients):
             began = time.perf_counter()
-            private, download, block = self.at_home(positions)
+            private, download, block = self.at_work(positions)
             update = self.method.local_update(private, download, block, keys)
             self._check(update.upload, block)
             scatter(self.private, self.people.block, positions, update.private)
@@ -141,11 +154,14 @@ class Simulator(Clients):
             if evaluate:
                 local = self.method.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
-            yield Work(Reply(block.clients, received), download, update.loss)
+            reply = self.arriving(Reply(block.clients, received), update, download, block, keys)
+            yield Work(reply, download, update.loss)
 
     def _evaluate_idle(self, positions: Int64) -> None:
         for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):
-            self.evaluating.add(part, self.scores(part))
+            new = self.evaluating.new
+            asked = self.evaluating.people.block
+            self.evaluating.add(part, self.scores_of_new(asked.take(part)) if new else self.scores(part))
 
     def _download_bytes(self, positions: Int64) -> int:
         download = self.method.download(self.server, self.people.block.clients[positions])

@@ -9,8 +9,9 @@ raises, and changes neither the server's state nor anybody's own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
+from fedrec.secure.ring import Bits
 from fedrec.secure.rules import neighbourhood
 from fedrec.secure.simulate import Cohort, Level
 from fedrec.simulate.runtime import Simulator
@@ -98,11 +100,28 @@ class SecureSimulator(Simulator):
     @property
     def layout(self) -> Layout:
         """What is summed with the server's present state."""
+        return self.layout_with()
+
+    def layout_with(self, noise: Mapping[str, float] | None = None, bits: Bits | None = None) -> Layout:
+        """The same with noise in its fields."""
         users = int(np.diff(self.people.block.user_start).max(initial=1))
         clients = int(np.bincount(self.owner).max(initial=1))
         fields, everyone = self.method.sum_fields(self.server, users), len(self.names)
         most = min(everyone, 2 * self.secure.cohort)
-        return layout_of(fields, self.method.settings, users=users, clients=clients, summands=most, everyone=everyone)
+        return layout_of(
+            fields,
+            self.method.settings,
+            users=users,
+            clients=clients,
+            summands=most,
+            everyone=everyone,
+            noise=noise,
+            bits=bits,
+        )
+
+    def noise_of(self, courses: list[Course]) -> dict[str, float]:
+        """The deviation of the noise in the sum over these cohorts; none here."""
+        return {}
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         layout, costs = self.layout, Costs()
@@ -116,7 +135,7 @@ class SecureSimulator(Simulator):
         plain = done.upload / max(1, len(answering))
         done.upload = int(costs.steps[0].sum())
         done.download += int(costs.steps[1].sum())
-        self.server = self.method.finish(self.server, Sums(total, answering), keys)
+        self.server = self.method.finish(self.server, Sums(total, answering, self.noise_of(courses)), keys)
         cost, evaluated = self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
         return replace(cost, secure=costs.as_dict(len(answering), layout, plain)), evaluated
 
@@ -191,14 +210,19 @@ class SecureSimulator(Simulator):
     def _parts(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Each participant with the sum over its clients, which come one after the other."""
         owners, seen = self.owner[clients], 0
+        shapes = {one.name: one.shape for one in self.layout.fields}
         parts: dict[str, Any] = {}
         for work in self.work(clients, keys, evaluate, done):
             summands = self.method.summands(work.reply.upload, work.download)
             losses = loss_of(work.loss)
-            for c in range(len(losses)):
-                own = {name: summand.of(c) for name, summand in summands.items()} | {LOSS: losses[c]}
-                parts = {name: parts[name] + value for name, value in own.items()} if parts else own
-                seen += 1
+            ends = np.flatnonzero(np.diff(owners[seen : seen + len(losses)])) + 1
+            for first, last in pairwise([0, *ends.tolist(), len(losses)]):
+                if not parts:
+                    parts = {name: np.zeros(shape) for name, shape in shapes.items()}
+                for name, summand in summands.items():
+                    summand.between(first, last).add_to(parts[name])
+                parts[LOSS] = parts[LOSS] + losses[first:last].sum()
+                seen += last - first
                 if seen == len(owners) or owners[seen] != owners[seen - 1]:
                     yield self.names[owners[seen - 1]], parts
                     parts = {}

@@ -11,8 +11,7 @@ import pytest
 
 import fedrec
 from command_line import Cli
-from fedrec.core.newcomers import new_block
-from fedrec.core.population import population
+from fedrec.core.population import new_block, population
 from fedrec.core.reference import Reference
 from fedrec.data.ragged import Ragged
 from fedrec.errors import BadInput

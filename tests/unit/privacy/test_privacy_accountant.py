@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from math import exp, inf, sqrt
-from typing import Any
 
 import dp_accounting
 import pytest
 from scipy.stats import norm
 
 from fedrec.core.settings import PrivacySettings
+from fedrec.core.sums import Contribution
 from fedrec.errors import BadInput
-from fedrec.privacy.accountant import account, central, composed, local
+from fedrec.privacy.accountant import composed, local, local_noise
 
 
 def laplace(**given: object) -> PrivacySettings:
@@ -23,7 +23,7 @@ def gaussian(**given: object) -> PrivacySettings:
 
 
 def test_one_laplace_round_is_two_clip_over_b() -> None:
-    found = local(laplace(clip=0.5, noise=0.1), rounds=1, coordinates=1000)
+    found = local(laplace(clip=0.5, noise=0.1), releases=1, coordinates=1000)
     assert found.epsilon == pytest.approx(2 * 0.5 / 0.1)
     assert found.delta == 0
     assert found.unit == "user"
@@ -31,8 +31,8 @@ def test_one_laplace_round_is_two_clip_over_b() -> None:
 
 
 def test_few_laplace_rounds_add_up_and_many_cost_less() -> None:
-    assert local(laplace(noise=20.0), rounds=2, coordinates=9).epsilon == pytest.approx(2 * 0.1)
-    many = local(laplace(noise=20.0), rounds=1000, coordinates=9)
+    assert local(laplace(noise=20.0), releases=2, coordinates=9).epsilon == pytest.approx(2 * 0.1)
+    many = local(laplace(noise=20.0), releases=1000, coordinates=9)
     assert many.delta == 1e-5
     assert many.epsilon < 1000 * 0.1
     # Renyi divergence of order a of Laplace noise is at most a * (shift / b)^2 / 2, as for a Gaussian
@@ -42,13 +42,13 @@ def test_few_laplace_rounds_add_up_and_many_cost_less() -> None:
 
 
 def test_an_l2_clip_under_laplace_noise_pays_the_root_of_the_dimension() -> None:
-    found = local(laplace(clip_norm="l2", noise=8.0), rounds=1, coordinates=16)
+    found = local(laplace(clip_norm="l2", noise=8.0), releases=1, coordinates=16)
     assert found.epsilon == pytest.approx(2 * 4 / 8.0)
     assert "sqrt(16)" in found.statement
 
 
 def test_one_gaussian_round_is_exact_and_within_dp_accountings_bounds() -> None:
-    found = local(gaussian(), rounds=1, coordinates=5)
+    found = local(gaussian(), releases=1, coordinates=5)
     z = 4.0 / 2.0  # sensitivity 2 * clip
     # Balle and Wang: delta = Phi(1/2z - eps z) - e^eps Phi(-1/2z - eps z)
     delta = norm.cdf(0.5 / z - found.epsilon * z) - exp(found.epsilon) * norm.cdf(-0.5 / z - found.epsilon * z)
@@ -69,8 +69,8 @@ def test_gaussian_rounds_compose_as_dp_accounting_says() -> None:
 
 
 def test_an_l1_clip_serves_gaussian_noise() -> None:
-    fits = local(gaussian(clip_norm="l1"), rounds=3, coordinates=5)
-    assert fits.epsilon == local(gaussian(), rounds=3, coordinates=5).epsilon
+    fits = local(gaussian(clip_norm="l1"), releases=3, coordinates=5)
+    assert fits.epsilon == local(gaussian(), releases=3, coordinates=5).epsilon
     assert "L1 clip" in fits.statement
 
 
@@ -83,47 +83,30 @@ def test_an_l1_clip_serves_gaussian_noise() -> None:
     ],
 )
 def test_no_guarantee_is_called_so(given: dict[str, float], words: str) -> None:
-    found = account(PrivacySettings(**given), rounds=5, coordinates=10, sum_suffices=True, clients=4)
-    assert found.local.epsilon == inf
-    assert not found.local.holds
-    assert words in found.local.statement
-    assert found.central is not None
-    assert words in found.central.statement
+    found = local(PrivacySettings(**given), releases=5, coordinates=10)
+    assert found.epsilon == inf
+    assert not found.holds
+    assert words in found.statement
 
 
-def test_central_noise_of_n_clients_adds_up() -> None:
-    together = central(gaussian(), rounds=7, coordinates=5, clients=9)
-    assert together.epsilon == pytest.approx(local(gaussian(noise=12.0), rounds=7, coordinates=5).epsilon)
-    assert "secure aggregation" in together.statement
+def test_noise_for_a_budget_reaches_it_and_no_more() -> None:
+    for clip, contribution in ((2.0, None), (0.0, Contribution(1.0, nonnegative=True))):
+        noise = local_noise(4.0, 1e-6, releases=9, clip=clip, contribution=contribution)
+        chosen = PrivacySettings(clip=clip, noise=noise, noise_kind="gaussian", delta=1e-6)
+        found = local(chosen, releases=9, coordinates=5, contribution=contribution)
+        assert found.epsilon <= 4.0
+        assert found.epsilon == pytest.approx(4.0, rel=1e-4)
+    with pytest.raises(BadInput, match="nothing is clipped"):
+        local_noise(4.0, 1e-6, releases=1, clip=0.0)
 
 
-def test_central_laplace_claims_the_local_guarantee_only() -> None:
-    together = central(laplace(), rounds=3, coordinates=5, clients=100)
-    assert together.epsilon == local(laplace(), rounds=3, coordinates=5).epsilon
-    assert "not Laplace" in together.statement
-
-
-def test_only_a_secret_cohort_of_fixed_size_amplifies() -> None:
-    given: dict[str, Any] = {"rounds": 20, "coordinates": 5, "clients": 10, "population": 1000}
-    known = central(gaussian(), **given)
-    assert central(gaussian(), sampling="poisson", **given).epsilon == known.epsilon
-    secret = central(gaussian(), sampling="fixed", **given)
-    assert secret.epsilon < known.epsilon / 2
-    assert "10 out of 1,000" in secret.statement
-
-
-def test_account_gives_a_central_guarantee_only_where_a_sum_suffices() -> None:
-    both = account(gaussian(), rounds=2, coordinates=5, sum_suffices=True, clients=4, unprotected=("weight",))
-    assert both.central is not None
-    assert both.central.epsilon < both.local.epsilon
-    assert "not covered, sent as they are: weight" in both.local.statement
-    assert account(gaussian(), rounds=2, coordinates=5).central is None
+def test_fields_that_leave_as_they_are_are_named() -> None:
+    found = local(gaussian(), releases=2, coordinates=5, unprotected=("weight",))
+    assert "not covered, sent as they are: weight" in found.statement
     with pytest.raises(BadInput, match="at least 1"):
-        account(gaussian(), rounds=0, coordinates=5)
+        local(gaussian(), releases=0, coordinates=5)
 
 
 def test_a_statement_is_one_line() -> None:
     for settings in (laplace(), gaussian(), laplace(clip_norm="l2"), PrivacySettings(noise=1)):
-        found = account(settings, rounds=100, coordinates=26912, sum_suffices=True, clients=943)
-        assert found.central is not None
-        assert "\n" not in found.local.statement + found.central.statement
+        assert "\n" not in local(settings, releases=100, coordinates=26912).statement

@@ -23,3 +23,16 @@ def test_what_is_given_wins_and_the_command_says_only_that() -> None:
         "fedrec run fedcia --data fedcia/ml100k_943 --protocol paper-fedcia --seed 0 --set backbone=mlp --set lr=0.05"
     )
     assert run_command(settings.model_dump(mode="json")) == words
+
+
+def test_the_compared_methods_of_fedca_have_sixty_percent_of_the_clients() -> None:
+    compared = ("fcf", "fedavg", "perfedrec", "fedatt", "pfedgraph", "pfedrec", "fedca")
+    assert {resolve(name, {"protocol": "paper-fedca"}).participation for name in compared} == {0.6}
+    assert {resolve(name, {}).participation for name in compared} == {1.0}
+    assert resolve("fedca", {"protocol": "paper-fedca"}).settings.get("r", 1.0) == 1.0
+
+
+def test_mixtures_at_inference_come_with_what_validation_chose() -> None:
+    chosen = resolve("fedca", {"data": "filmtrust", "settings": {"train_from": "average"}}).settings
+    assert (chosen["variant_similarity"], chosen["alpha"], chosen["rho"]) == ("changes", 30.0, 0.0)
+    assert resolve("fedca", {"data": "filmtrust"}).settings["alpha"] == 0.3

@@ -160,7 +160,7 @@ def test_zcdp_is_that_of_the_gaussian_mechanism_with_rounding() -> None:
 
 def test_fields_with_noise_of_their_own_add_up() -> None:
     layout = Layout((Field("a", (1,), 1.0, 2.0), Field("b", (1,), 3.0, 4.0)), 10)
-    each = distance(layout, {"a": 1.0, "b": 3.0})
+    each = distance(layout, {("a",): 1.0, ("b",): 3.0})
     assert each == pytest.approx(2 * math.hypot(1 / 2, 3 / 4), rel=1e-6)
     assert distance(layout, 3.0) == pytest.approx(2 * 3 / 2, rel=1e-6)
 

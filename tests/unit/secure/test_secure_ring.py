@@ -15,7 +15,7 @@ from fedrec.secure.check import CHECKS, check_words, verify
 from fedrec.secure.failures import WrongSum
 from fedrec.secure.layout import Field, Layout
 from fedrec.secure.randomness import Stream
-from fedrec.secure.ring import NOISE_REACH, Bits, Scale, centre, rounded_norm, wrap
+from fedrec.secure.ring import FINEST_NOISE, NOISE_REACH, Bits, Scale, centre, rounded_norm, wrap
 
 scales = st.builds(
     Scale,
@@ -33,7 +33,10 @@ def test_the_step_is_the_finest_that_leaves_room(scale: Scale) -> None:
         bound = scale.summands * (Fraction(scale.bound) * step + 1)
         return bound + NOISE_REACH * Fraction(scale.noise) * step
 
-    assert reach(scale.exponent) <= scale.largest < reach(scale.exponent + 1)
+    finest = scale.noise > 0 and scale.noise * 2.0 ** (scale.exponent + 1) > 2.0**FINEST_NOISE / 2
+    assert reach(scale.exponent) <= scale.largest
+    assert scale.largest < reach(scale.exponent + 1) or finest
+    assert scale.noise * 2.0**scale.exponent <= 2.0**FINEST_NOISE
 
 
 @given(st.floats(1e-9, 1e9), st.integers(1, 2000), st.sampled_from([32, 64]), st.booleans())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from fedrec.deploy.messages.inspection import Received
 from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
+from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number
@@ -30,8 +32,11 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import outgoing
+from fedrec.privacy.fields import coordinates
+from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.contribution import EVALUATED
+from fedrec.secure.randomness import Stream
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -54,11 +59,14 @@ class Node:
     def __init__(self, options: NodeOptions, run: str) -> None:
         self.options = options
         self.store = NodeStore(options.folder, run)
+        self.coordinates = 1
+        """Protected numbers in one client's upload, as far as seen."""
 
     def meet(self, word: Meet) -> Hello:
         """Prepare the node's data for a run, and say who is here."""
         job = {"settings": parse(word.settings), "catalogue": list(word.catalogue)}
         settings = accepted(self.options, job["settings"])
+        self.releases(settings).allow(settings.secure)
         self.store.create()
         with self.store.locked():
             if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
@@ -85,14 +93,50 @@ class Node:
             if given is not None:
                 log.info("answering again, from the stored answer")
                 return given
-            answer = self._work(ask)
-            self.store.keep_answer(digest, answer)
+            answer = self._given(ask) or self._work(ask)
+            self._charge(ask)
+            self.store.keep_answer(digest, answer, whose(ask))
+            self._keep_release(ask)
             # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
             earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
             self.store.prune(
                 {earlier, ask.base, ask.train}, {ask.selected, ask.evaluate, ask.train if ask.local else 0}
             )
             return answer
+
+    def releases(self, settings: RunSettings) -> Releases:
+        """What this run's uploads cost, and what the node's owner says to that."""
+        return Releases(self.options, method_of(settings))
+
+    def _given(self, ask: Ask) -> Answer | None:
+        """The uploads of a round that was answered before, whatever the message says now; None where it was not."""
+        if not ask.train or self.settings.secure or not self.releases(self.settings).guarded:
+            return None
+        charge = self.releases(self.settings).ledger.read().find(self.store.path.name, ask.train)
+        kept = self.store.released(ask.train)
+        if charge is None or not (charge.answered or kept):
+            return None
+        if kept is None or kept[1] != whose(ask):
+            raise Withheld(
+                f"round {ask.train} of this run was answered; its noise is not drawn again for another question"
+            )
+        log.info("round %d was answered before: the same uploads again", ask.train)
+        answer, _ = kept
+        if not ask.evaluate:
+            return answer
+        measured = self._work(replace(ask, train=0, local=False))  # metrics carry no noise; they are made anew
+        return replace(answer, valid=measured.valid, test=measured.test)
+
+    def _charge(self, ask: Ask) -> None:
+        """Before anything is sent, or stored to be sent; secure sums are charged when they are made."""
+        if ask.train and not self.settings.secure:
+            clients = self.share.block.client_keys[ask.positions]
+            self.releases(self.settings).charge(self.store.path.name, ask.train, clients, self.coordinates)
+
+    def _keep_release(self, ask: Ask) -> None:
+        if ask.train and not self.settings.secure and (releases := self.releases(self.settings)).guarded:
+            self.store.link("answer.safetensors", f"release-{ask.train}.safetensors")
+            releases.ledger.answered(self.store.path.name, ask.train)
 
     def step(self, word: Step) -> Stepped:
         """A step of a secure sum of what was trained and evaluated last."""
@@ -104,7 +148,15 @@ class Node:
 
     @cached_property
     def summing(self) -> Summing:
-        return Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
+        made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
+        made.guard = SumReleases(
+            self.releases(self.settings),
+            self.share,
+            self.options.secure_colluding,
+            self.settings.epsilon is not None,
+            Stream.system,
+        )
+        return made
 
     def select(self, word: Selected) -> None:
         """The run is over: remember the selected round, for recommendations."""
@@ -136,6 +188,14 @@ class Node:
     def names(self) -> Names:
         return Names(**self.store.read_json("names.json"))
 
+    def keys(self, number: int) -> Keys:
+        """The randomness of a round: clients draw from a secret of this node, unless the run must be repeatable."""
+        if self.options.repeatable:
+            return Keys(self.settings.seed, number)
+        if not self.store.has("secret.json"):
+            self.store.write_json("secret.json", {"secret": secrets.token_hex(32)})
+        return Keys(self.settings.seed, number, str(self.store.read_json("secret.json")["secret"]))
+
     def private(self, name: str) -> Any:
         """Private state out of one of the node's files."""
         return self.store.read(name, self.method.Private)[0]
@@ -166,7 +226,7 @@ class Node:
         counts: list[int] = []
         loss = 0.0
         chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
-        keys = Keys(self.settings.seed, ask.train)
+        keys = self.keys(ask.train)
         for first in range(0, len(ask.positions), size):
             positions = ask.positions[first : first + size]
             part = block.take(positions)
@@ -179,6 +239,7 @@ class Node:
             received = gather(download, *among)
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
             refuse_not_finite(self.method.name, update.upload)
+            self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
             sent = chain.apply(update.upload, part, keys)
             if collected is None:
@@ -234,7 +295,7 @@ class Node:
             return self.private(name)
         if ask.base:
             raise UnknownRun(f"the private state of round {ask.base} is not here any more")
-        private = self.method.start_clients(ask.world, block, Keys(self.settings.seed, 0))
+        private = self.method.start_clients(ask.world, block, self.keys(0))
         self.store.write(name, private)
         return private
 

@@ -19,6 +19,7 @@ from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.evaluating import Held
+from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class NodeOptions:
     most_mb: int = 65_536
     """A run of which one client needs more is refused."""
     repeatable: bool = False
-    """Whether upload noise is keyed by the run's seed, as in a simulation, instead of secret."""
+    """Whether what clients draw (starts, negatives, noise) is keyed by the run's seed alone, as in a simulation,
+    instead of secret."""
     members: Path | None = None
     """Whom it takes part in secure sums with (``members.json``, from its operator); with it, in no other runs."""
     sums_key: Path | None = None
@@ -64,6 +66,8 @@ class NodeOptions:
     """The share of a cohort that it takes to collude with the server."""
     key: Path | None = None
     """The private key that proves the node's name; None on one machine, where nobody asks for it."""
+    policy: OwnerPolicy = OwnerPolicy()
+    """What the node's owner allows, whatever a server asks."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,14 @@ def _named(data: str) -> str:
     return data
 
 
+def refuse_whole_users(settings: RunSettings) -> None:
+    """A node serves its own users, who all take part."""
+    from fedrec.evaluation.protocols import find as find_protocol
+
+    if find_protocol(settings.protocol).whole_users:
+        raise BadInput(f"protocol {settings.protocol} needs users whom no node has; use it with --runtime simulate")
+
+
 def refuse_global(settings: RunSettings) -> None:
     """Settings that would need facts about everybody's data cannot be had where data stays with its owners."""
     from fedrec.evaluation.protocols import find as find_protocol
@@ -152,8 +164,11 @@ def refuse_global(settings: RunSettings) -> None:
         raise BadInput(
             f"protocol {settings.protocol} leaves out items that nobody trained on, which no node can know; use strict"
         )
+    refuse_whole_users(settings)
     if settings.evaluate_users is not None:
         raise BadInput("a sample of all users cannot be drawn where users stay on their nodes; leave it out")
+    if settings.copies != 1:
+        raise BadInput("users of nodes are there once; leave --copies out")
     if settings.clients is not None:
         raise BadInput("nodes say themselves who their clients are (a client column); leave --clients out")
 

@@ -3,8 +3,10 @@
     job.json               settings and catalogue, as the server said when they met
     share.safetensors      the node's data under the protocol
     names.json             ids of its users, for recommendations
+    secret.json            what its clients' starts and draws are made from; the server never learns it
     state-R.safetensors    private state after round R: the last round the server took, the one before, the newest
     answer.safetensors     the last answer: a repeated message is answered with it, not worked on twice
+    release-R.safetensors  the answer to round R where its noise may be drawn once only: sent again, never made again
     judged-R.safetensors   private state when round R was evaluated, and
     judged-R.download.safetensors   the download it was evaluated with: together the model of round R
     judged-R.users         test metrics of every user at round R; stays here
@@ -90,7 +92,7 @@ class NodeStore:
         os.link(self.path / existing, temporary)
         os.replace(temporary, self.path / name)
 
-    def keep_answer(self, digest: str, answer: Answer) -> None:
+    def keep_answer(self, digest: str, answer: Answer, who: str = "") -> None:
         parts = {str(i): np.frombuffer(data, np.uint8) for i, data in enumerate(answer.uploads)}
         plain = {
             "counts": list(answer.counts),
@@ -98,23 +100,34 @@ class NodeStore:
             "valid": answer.valid.as_dict(),
             "test": answer.test.as_dict(),
         }
-        self.write("answer.safetensors", {"parts": parts, "plain": json.dumps(plain)}, digest=digest)
+        self.write("answer.safetensors", {"parts": parts, "plain": json.dumps(plain)}, digest=digest, who=who)
 
     def answer(self, digest: str) -> Answer | None:
         """The answer to exactly this message, where it was already given."""
         if not self.has("answer.safetensors"):
             return None
-        found, about = self.read("answer.safetensors", dict[str, Any])
-        if about.get("digest") != digest:
+        answer, about = self._answer("answer.safetensors")
+        return answer if about.get("digest") == digest else None
+
+    def released(self, round: int) -> tuple[Answer, str] | None:
+        """The answer to a round that was noised once and for all, and whose it is."""
+        name = f"release-{round}.safetensors"
+        if not self.has(name):
             return None
+        answer, about = self._answer(name)
+        return answer, str(about.get("who", ""))
+
+    def _answer(self, name: str) -> tuple[Answer, dict[str, Any]]:
+        found, about = self.read(name, dict[str, Any])
         plain = json.loads(found["plain"])
-        return Answer(
+        answer = Answer(
             uploads=tuple(found["parts"][str(i)].tobytes() for i in range(len(plain["counts"]))),
             counts=tuple(plain["counts"]),
             loss=plain["loss"],
             valid=MetricSums.from_dict(plain["valid"]),
             test=MetricSums.from_dict(plain["test"]),
         )
+        return answer, about
 
     def states(self) -> list[int]:
         """Rounds of which private state is here."""
@@ -123,6 +136,6 @@ class NodeStore:
     def prune(self, states: set[int], evaluated: set[int]) -> None:
         """Remove states and evaluated models of other rounds."""
         for file in self.path.iterdir():
-            found = re.fullmatch(r"(state|judged)-(\d+)\..*", file.name)
-            if found and int(found[2]) not in (states if found[1] == "state" else evaluated):
+            found = re.fullmatch(r"(state|release|judged)-(\d+)\..*", file.name)
+            if found and int(found[2]) not in (evaluated if found[1] == "judged" else states):
                 file.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,13 @@ from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.node.news import MARK
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
+from fedrec.privacy.ledger import OwnerPolicy, Withheld
 from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")
+
+LIMITS = tuple(field.name for field in fields(OwnerPolicy))
+"""Entries of the node's configuration that are its owner's."""
 
 
 def options_of(config: dict[str, Any]) -> NodeOptions:
@@ -50,6 +55,7 @@ def options_of(config: dict[str, Any]) -> NodeOptions:
         secure_least=int(config.get("secure-least", NodeOptions.secure_least)),
         secure_colluding=float(config.get("secure-colluding", NodeOptions.secure_colluding)),
         key=Path(str(key)) if key else None,
+        policy=OwnerPolicy(**{name: float(config.get(name, getattr(OwnerPolicy, name))) for name in LIMITS}),
     )
 
 
@@ -64,6 +70,9 @@ class Worker:
         """The reply to a message. What went wrong is written here; only its kind leaves the node."""
         try:
             return self._handle(plain)
+        except Withheld as problem:  # the owner's word, made to be said
+            log.warning("withheld: %s", problem)
+            return pack_fault(Fault(str(problem)))
         except Exception as problem:
             folder = self.options.folder
             private_folder(folder)

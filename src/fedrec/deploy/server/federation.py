@@ -44,6 +44,7 @@ from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.compressed import FORMS
+from fedrec.robust.defence import Defence
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -137,7 +138,9 @@ class Federation:
         upcoming: Upcoming,
         metrics: MetricSet,
         selected: Callable[[], int] = lambda: 0,
+        robust: Defence = Defence(),
     ) -> None:
+        self.robust = robust
         self.method, self.world, self.roster, self.exchange, self.rules = method, world, roster, exchange, rules
         self.run, self.seed, self.upcoming, self.selected = run, seed, upcoming, selected
         self.form = wire.Form.of(method.settings)
@@ -304,12 +307,17 @@ class Federation:
 
     def _folded(self, taken: Mapping[str, Taken], number: int, asked: int) -> tuple[Any, dict[str, str]]:
         """The next state of the server, and whose uploads are not in it because it would not be one."""
-        fold = Fold(self.method, self.server, Keys(self.seed, number), self._replies, self._works)
+        fold = Fold(self.method, self.server, Keys(self.seed, number), self._replies, self._guarded, self._works)
         state, culprits = fold.without_culprits(taken)
         if culprits and len(taken) - len(culprits) < self.rules.least * asked:
             fold = replace(fold, tried=None)  # a trial alone does not end a run: what is finite is taken
             state, culprits = fold.without_culprits(taken)
         return state, culprits
+
+    def _guarded(self, before: Any, replies: Iterator[Reply[Any]], keys: Keys) -> Any:
+        """The method's fold behind the run's defence."""
+        users = np.concatenate([place.users for place in self.roster.places])
+        return self.robust.fold(self.method, before, replies, keys, users, self.world.n_items)
 
     def _works(self, state: Any) -> bool:
         """Whether clients could work with a new state, tried in the place of some nodes' first clients.

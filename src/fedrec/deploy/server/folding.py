@@ -28,6 +28,8 @@ class Fold:
     before: Any
     keys: Keys
     replies: Callable[[Uploads], Iterator[Reply[Any]]]
+    guard: Callable[[Any, Iterator[Reply[Any]], Keys], Any] | None = None
+    """What folds instead of the method alone: the run's defence around it."""
     tried: Callable[[Any], bool] | None = None
     """Whether clients could work with a state; None: any finite one will do."""
 
@@ -35,7 +37,8 @@ class Fold:
         """The state with these uploads in it, and why it cannot be used (None where it can)."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is seen below
-                state = self.method.aggregate(self.before, self.replies(uploads), self.keys)
+                fold = self.guard or self.method.aggregate
+                state = fold(self.before, self.replies(uploads), self.keys)
         except Exception as problem:
             said = " ".join(str(problem).split())[:200]
             return self.before, f"its uploads cannot be folded: {type(problem).__name__}: {said}"

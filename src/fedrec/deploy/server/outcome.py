@@ -28,8 +28,7 @@ def finish(folder: RunFolder, served: Served) -> None:
     """Write the server's part of the selected model and the result."""
     runtime = served.runtime
     data = describe(runtime.world, interactions=None)  # nobody but the nodes knows how many
-    exposure = getattr(runtime, "exposure", None)
-    result = summary(served.settings, runtime.method, data, served.progress, served.seconds, exposure)
+    result = summary(served.settings, runtime.method, data, served.progress, served.seconds, runtime)
     best = served.progress.best_state
     model = None if best is None else {"server": best["server"]}
     folder.finish(result, model, None, None)

@@ -26,7 +26,7 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.keyed import U64
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.plan import plan_of
+from fedrec.runs.plan import defence_of, plan_of
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -77,6 +77,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         upcoming(plan),
         find_protocol(settings.protocol).metrics,
         lambda: progress.best_round,
+        defence_of(settings),
     )
 
     def joined(now: Roster) -> None:

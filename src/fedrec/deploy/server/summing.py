@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ from fedrec.deploy.node.summing import sum_number
 from fedrec.deploy.server.cohort_sum import sum_cohort
 from fedrec.deploy.server.federation import Exchanged, Federation, Taken, TooFewNodes
 from fedrec.evaluation.sums import MetricSums
+from fedrec.privacy.guard import noise_in_total
+from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
+from fedrec.runs.plan import participation_of
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import Total, assign, sum_of_sums
@@ -38,8 +42,10 @@ from fedrec.secure.costs import Costs
 from fedrec.secure.failures import SecureFailure, TooFew
 from fedrec.secure.identity import client_of, host_of
 from fedrec.secure.layout import Layout
+from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
+from fedrec.secure.ring import Bits
 from fedrec.secure.rules import neighbourhood
 
 log = logging.getLogger("fedrec.deploy")
@@ -157,7 +163,7 @@ class SecureFederation(Federation):
                 metrics = Evaluated(valid, test)
             clients = self._clients(survivors, answering) if train else clients
             if train:
-                state, skipped = self._finished(Sums(fields, clients), train)
+                state, skipped = self._finished(Sums(fields, clients, self._noise(sums)), train)
                 if skipped:
                     clients, inside = clients[:0], set()
         if skipped:
@@ -190,7 +196,39 @@ class SecureFederation(Federation):
 
     # what is summed, and by whom
 
-    def _layout(self, train: int, whole: bool) -> Layout:
+    @cached_property
+    def summed(self) -> SumNoise | None:
+        """The noise of the run's sums, where it has a budget; nodes add it, and check what it is worth."""
+        chosen = self.settings
+        if chosen.epsilon is None:
+            return None
+        keys, people = self.roster.client_keys, participation_of(chosen)
+        names = self._members({place.name: None for place in self.roster.places}, {}, True)
+        smallest = assign(names, self.seed, self.run, 1, chosen.secure_cohort).smallest
+        rules = neighbourhood(smallest, chosen.secure_dropout, chosen.secure_colluding).rules
+        users = max(int(place.users.max(initial=1)) for place in self.roster.places)
+        return sum_noise(
+            Budget(chosen.epsilon, chosen.delta),
+            self.method.sum_fields(self.server, users),
+            self.method.settings,
+            self.method.contribution(),
+            lambda noise, bits: self._layout(1, True, noise, bits),
+            releases=1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys),
+            summands=noisy_summands(smallest, rules.least_survivors, chosen.secure_colluding),
+        )
+
+    def _noise(self, sums: Sequence[SecureSum]) -> dict[str, float]:
+        """The deviation of the noise in the sum of these cohorts."""
+        if self.summed is None:
+            return {}
+        sizes = {one.plan: len(one.survivors) for one in sums}
+        return noise_in_total(self.summed, sizes, self.settings.secure_colluding)
+
+    def _layout(
+        self, train: int, whole: bool, noise: Mapping[str, float] | None = None, bits: Bits | None = None
+    ) -> Layout:
+        if noise is None and train and self.summed is not None:
+            noise, bits = self.summed.noise, self.summed.bits
         users = max(int(place.users.max(initial=1)) for place in self.roster.places)
         single = self.settings.secure_by == "clients"
         clients = 1 if single else max(len(place.client_keys) for place in self.roster.places)
@@ -199,9 +237,18 @@ class SecureFederation(Federation):
             fields |= metric_fields(self.metrics, users)
         everyone = len(self.roster.client_keys) if single else len(self.roster.places)
         most = max(3, min(everyone, 2 * self.settings.secure_cohort))
-        return layout_of(fields, self.method.settings, users=users, clients=clients, summands=most, everyone=everyone)
+        return layout_of(
+            fields,
+            self.method.settings,
+            users=users,
+            clients=clients,
+            summands=most,
+            everyone=everyone,
+            noise=noise,
+            bits=bits,
+        )
 
-    def _members(self, taken: Mapping[str, Taken], asks: Mapping[str, Ask], whole: bool) -> list[str]:
+    def _members(self, taken: Mapping[str, Any], asks: Mapping[str, Ask], whole: bool) -> list[str]:
         if self.settings.secure_by == "nodes":
             return sorted(taken)
         found = []

@@ -20,7 +20,8 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.experiment.compare import default_folder, named, share_settings
+from fedrec.experiment.compare import default_folder, share_settings
+from fedrec.experiment.entrants import named
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.tune.steps import rounds_within, steps_a_round
 from fedrec.methods.registry import find as find_method

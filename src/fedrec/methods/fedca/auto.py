@@ -23,7 +23,7 @@ from fedrec.methods.fedca.settings import FedCaSettings
 
 Float64 = NDArray[np.float64]
 
-STANDARDISED = ((0.0, 0.3, 1.0, 3.0), (0.0, 0.6, 2.0))
+STANDARDISED = ((0.0, 3.0, 10.0, 30.0), (0.0, 6.0, 20.0))
 PLAIN = ((0.0, 0.1, 0.3, 0.5), (0.0, 0.2, 0.4))
 """alpha and beta that are tried: of measures in units of their spread, and as section 6.2 has them."""
 FADES = 0.9

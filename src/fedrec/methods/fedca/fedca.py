@@ -138,6 +138,11 @@ class FedCa(PersonalMethod[FedCaServer, FedCaPrivate, FedCaUpload, FedCaDownload
             gains=None,
         )
 
+    def whole_values(self, server: FedCaServer, clients: Int64) -> dict[str, Any]:
+        """Tables leave whole: what counts as a client's change is how far they are from what it was sent."""
+        networks = {f"networks[{name}]": of_clients(values, clients) for name, values in server.networks.items()}
+        return {"tables": of_clients(server.tables, clients), **networks}
+
     # -- the server: lines 7 to 9, and the mixture
 
     def aggregate(self, server: FedCaServer, replies: Iterator[Reply[FedCaUpload]], keys: Keys) -> FedCaServer:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrec.backbones.gfcf import LocalFilter, local_filter
 from fedrec.core.block import Block, World
@@ -37,8 +38,9 @@ class FilterExchange:
         return OwnModel(None, None, {})
 
     def local_update(self, private: OwnModel, download: Any, block: Block, keys: Keys) -> Update[OwnModel, CiaUpload]:
-        """Section 5.3.1: the final mixed filter is what a client sends."""
-        return Update(private, self.upload(list(self.filters(block)), block.n_items), np.zeros(block.n_clients))
+        """Section 5.3.1: the final mixed filter is what a client sends; the loss is the share of it that is cut off."""
+        upload, lost = self.upload(list(self.filters(block)), block.n_items)
+        return Update(private, upload, lost)
 
     def filters(self, block: Block) -> Iterator[LocalFilter]:
         """The GF-CF filter F_k of each client's own graph."""
@@ -46,19 +48,22 @@ class FilterExchange:
             users = np.arange(block.user_start[client], block.user_start[client + 1])
             yield local_filter(block.train.take(users), block.n_items, self.settings.k, self.settings.alpha)
 
-    def upload(self, filters: list[LocalFilter], m: int) -> CiaUpload:
-        """Rows of the clients' own items, or the top factors (section 5.4.2)."""
+    def upload(self, filters: list[LocalFilter], m: int) -> tuple[CiaUpload, NDArray[np.float64]]:
+        """Rows of the clients' own items, or the top factors (section 5.4.2) and what they lose of the norm."""
+        lost = np.zeros(len(filters))
         if self.settings.truncates(m):
             rank = self.settings.sent_rank(m)
             left, right = (np.zeros((len(filters), m, rank), np.float32) for _ in range(2))
             for client, own in enumerate(filters):
                 cut = truncated(own.left, own.right, rank)
                 left[client, own.items], right[client, own.items] = cut.left, cut.right
-            return CiaUpload(None, None, left, right)
+                lost[client] = cut.lost
+            return CiaUpload(None, None, left, right), lost
         start = offsets(np.array([len(own.items) for own in filters], np.int64))
         ids = np.concatenate([np.zeros(0, np.int64), *(own.items for own in filters)]).astype(np.int32)
         rows = [own.rows(m) for own in filters]
-        return CiaUpload(None, Rows(start, ids, np.concatenate([np.zeros((0, m), np.float32), *rows]), m), None, None)
+        whole = Rows(start, ids, np.concatenate([np.zeros((0, m), np.float32), *rows]), m)
+        return CiaUpload(None, whole, None, None), lost
 
     # -- the server
 

@@ -36,13 +36,20 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         private="user vectors, item table, network, interactions",
         upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors",
         sum_suffices=True,
+        robust="bound+rows",
         departures=(
             "alignment by the closed form (Procrustes) unless align=gradient: the server sends the top factors of C_s",
             "the similarity crosses the wire as its upper triangle: half the bytes, and no entry is noised twice",
             "the optimiser starts fresh each round",
             "the paper gives no scale of fresh embeddings: that of mf was chosen with its ML-100K table in view",
             "mlp needs more than one step of 0.001 a round (public code): its recipe has rate 0.01 and 10 local epochs",
-            "truncated filters of gfcf need both singular vectors, since that filter is not symmetric",
+            "truncated filters of gfcf need both singular vectors, since that filter is not symmetric; the share of "
+            "the norm that truncation loses stands as the loss of a round",
+            "noise goes on what is sent: on C_k itself in full form (section 5.2.5), on its factors in truncated "
+            "form, where the noise of their product is neither Laplacian nor of the same size",
+            "gradient steps make the norm of the public code small; Eq. (6) is align_loss=mse",
+            "global_filter=normalised is not in the paper: with one user a client the mean is plain co-occurrence, "
+            "which the server then normalises and completes by a low-pass filter of the whole",
             "gfcf has nothing to train: its mean runs over all rounds, so that one round is enough and more only "
             "bring in clients that were away",
         ),

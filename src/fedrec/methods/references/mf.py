@@ -18,7 +18,7 @@ from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
-from fedrec.core.newcomers import new_block
+from fedrec.core.population import new_block
 from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64

@@ -22,10 +22,10 @@ from fedrec.core.block import Block, World
 from fedrec.core.method import Card, Keys, Update
 from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
-from fedrec.methods.fedmf import GradientServer
+from fedrec.methods._shared.gradients import GradientServer
 from fedrec.methods.two_views.fedrap import regularisers, schedule
 from fedrec.methods.two_views.held import TwoViewPrivate
-from fedrec.methods.two_views.plugged import BASES, descended, with_moments
+from fedrec.methods.two_views.plugged import BASES
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
 from fedrec.methods.two_views.views import TwoViews
@@ -196,11 +196,13 @@ class Fed3cr(TwoViews):
             return moved
         nothing = replace(server, items=np.zeros_like(server.items))
         mean = super().finish(nothing, sums, keys)
-        return server if mean is nothing else descended(server, mean, self.settings.server_lr)
+        if mean is nothing:
+            return server
+        return replace(server, networks=mean.networks).descended(mean.items, self.settings.server_lr)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         server = super().start_server(world, keys)
-        return with_moments(server) if self.gradients() else server
+        return GradientServer.fresh(server) if self.gradients() else server
 
     def scorer_name(self) -> str:
         return BASES[self.settings.base].scorer

@@ -6,13 +6,10 @@ function, which parameters move together in local training, and its server step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from fedrec.methods._shared.embedding import ItemServer
-from fedrec.methods.fedmf import FedMf, FedMfSettings, GradientServer
+from fedrec.methods._shared.gradients import WHOLE
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ BASES = {
         "mf",
         (
             {"shared_rate": 0.0},
-            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": FedMf.whole,
+            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": WHOLE,
              "optimizer": "sgd", "reduction": "mean", "weight_decay": 0.0, "tolerance": 0.0},
         ),
         gradients=True,
@@ -46,18 +43,3 @@ BASES = {
     "pfedrec": Base("affine", ({"lr_items": 0.0}, {"lr": 0.0, "lr_transfer": 0.0}), common_start=True),
     "fedrap": Base("affine", common_start=True),
 }  # fmt: skip
-
-
-def with_moments(server: ItemServer) -> GradientServer:
-    """FedMF's server: the table, and the state of the optimiser that descends along gradients."""
-    zero = np.zeros_like(server.items)
-    return GradientServer(server.items, server.networks, zero, zero.copy(), 0)
-
-
-def descended(server: GradientServer, mean: ItemServer, rate: float) -> GradientServer:
-    """FedMF's server step along the mean change of the consensus; networks become the clients' mean.
-
-    Its optimiser is Adam, which takes a sum and a mean alike.
-    """
-    own = FedMf(FedMfSettings(server_lr=rate))
-    return own.descend(replace(server, networks=mean.networks), mean.items)

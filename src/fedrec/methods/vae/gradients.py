@@ -8,21 +8,7 @@ from fedrec.core.block import Block
 from fedrec.core.fold import Float64, add_rows
 from fedrec.core.messages import Array, Float32, Rows
 from fedrec.data.ragged import Ragged, offsets
-from fedrec.methods.vae.messages import DenseUpload, FactoredUpload, TwinDense, TwinFactored
-
-LAYERS = (
-    ("encoder_mid", "hidden_wide", "delta_mid"),
-    ("encoder_out", "hidden_narrow", "delta_out"),
-    ("decoder_in", "latent", "delta_decoder_in"),
-    ("decoder_mid", "decoded_narrow", "delta_decoder_mid"),
-    ("decoder_out", "decoded_wide", "delta_decoder_out"),
-    ("own_mid", "own_hidden_wide", "own_delta_mid"),
-    ("own_out", "own_hidden_narrow", "own_delta_out"),
-)
-"""Each layer behind the first with the names of its two factors; the last two with two shared encoders only."""
-
-FIRST = (("items_in", "bias_in", "delta_in"), ("own_items_in", "own_bias_in", "own_delta_in"))
-"""Table and bias of each encoder's first layer with the name of their factor; the other one is the input."""
+from fedrec.methods.vae.messages import FIRST, LAYERS, DenseUpload, FactoredUpload, TwinDense, TwinFactored
 
 
 def with_ones(values: Float32) -> Float32:

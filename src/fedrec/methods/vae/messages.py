@@ -6,11 +6,29 @@ The gradient of a layer over E local epochs of a user is a sum of E outer produc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Limit, Rows, per_client, per_interaction, per_user, shared
 from fedrec.data.ragged import Int32, Int64
+
+LAYERS = (
+    ("encoder_mid", "hidden_wide", "delta_mid"),
+    ("encoder_out", "hidden_narrow", "delta_out"),
+    ("decoder_in", "latent", "delta_decoder_in"),
+    ("decoder_mid", "decoded_narrow", "delta_decoder_mid"),
+    ("decoder_out", "decoded_wide", "delta_decoder_out"),
+    ("own_mid", "own_hidden_wide", "own_delta_mid"),
+    ("own_out", "own_hidden_narrow", "own_delta_out"),
+)
+"""Each layer behind the first with the names of its two factors; the last two with two shared encoders only."""
+
+FIRST = (("items_in", "bias_in", "delta_in"), ("own_items_in", "own_bias_in", "own_delta_in"))
+"""Table and bias of each encoder's first layer with the name of their factor; the other one is the input."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +98,33 @@ class FactoredUpload(messages.Upload):
     delta_decoder_in: Float32 = per_user()  # [users, E, 2d]
     delta_decoder_mid: Float32 = per_user()  # [users, E, 3d]
     delta_decoder_out: Float32 = per_user()  # [users, E, m]
+
+    def norms(self) -> NDArray[np.float64]:
+        """``[users]`` norm of each user's whole gradient, from the products of its factors; nothing is unfolded."""
+        total = np.zeros(len(self.counts))
+        of_user = np.repeat(np.arange(len(self.counts)), self.counts)
+        inputs = np.zeros((len(self.counts), self.values.shape[1], self.values.shape[1]))  # [users, E, E]
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(inputs, of_user, self.values[:, :, None].astype(np.float64) * self.values[:, None, :])
+            for _, _, factor in FIRST:
+                if hasattr(self, factor):
+                    total += ((inputs + 1) * _products(getattr(self, factor))).sum((1, 2))
+            for _, left, right in LAYERS:
+                if hasattr(self, right):
+                    total += ((_products(getattr(self, left)) + 1) * _products(getattr(self, right))).sum((1, 2))
+            return np.sqrt(np.maximum(total, 0) if np.isfinite(total).all() else np.abs(total))
+
+    def scaled(self, factor: NDArray[np.float64]) -> Self:
+        """Gradients times a factor for each user ``[users]``, by way of their right factors."""
+        names = [name for *_, name in (*FIRST, *LAYERS) if hasattr(self, name)]
+        each = factor.astype(np.float32)[:, None, None]
+        with np.errstate(invalid="ignore"):
+            return replace(self, **{name: np.where(each == 0, 0, getattr(self, name) * each) for name in names})
+
+
+def _products(factors: Float32) -> NDArray[np.float64]:
+    """``[users, E, E]`` of factors ``[users, E, width]`` with one another."""
+    return np.matmul(factors, factors.transpose(0, 2, 1)).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -184,12 +184,17 @@ def compare_runs(
     )
 
 
+def base_of(name: str) -> str:
+    """The method of a row: ``fedavg`` of ``fedavg:lr=0.1``."""
+    return name.partition(":")[0]
+
+
 def group_of(method: str) -> Group:
     """Control, centralised reference or federated method."""
     if method in CONTROLS:
         return "control"
     try:
-        return "centralised" if issubclass(find_method(method), Reference) else "federated"
+        return "centralised" if issubclass(find_method(base_of(method)), Reference) else "federated"
     except (BadInput, ImportError):  # a package that was there when the run was made, or a broken one
         return "federated"
 

@@ -111,7 +111,8 @@ class Reproduction:
     @property
     def file(self) -> str:
         """What files of this table are called."""
-        return f"table{self.table.number}" + ("-quick" if self.quick else "")
+        kind, number = self.table.name.split()
+        return f"{kind.lower()}{number}" + ("-quick" if self.quick else "")
 
 
 def strict_name(metric: str) -> str:

@@ -28,10 +28,12 @@ class FinishedRun:
     per_user: Mapping[str, Float64] | None = None
     """Test value of each metric for every user ``[users]``; None where they were not kept."""
     path: Path | None = None
+    variant: str = ""
+    """What tables call it, where that is not its method: ``fedavg:lr=0.1``."""
 
     @property
     def method(self) -> str:
-        return str(self.result["method"])
+        return self.variant or str(self.result["method"])
 
     @property
     def seed(self) -> int:
@@ -57,7 +59,7 @@ class FinishedRun:
         return [int(entry["round"]) for entry in evaluated], [float(entry[part][metric]) for entry in evaluated]
 
 
-def load_run(path: Path) -> FinishedRun:
+def load_run(path: Path, variant: str = "") -> FinishedRun:
     """Read the folder of a finished run; one that is unfinished or no run's folder is bad input."""
     folder = RunFolder.open(path)
     result = folder.result()
@@ -67,4 +69,4 @@ def load_run(path: Path) -> FinishedRun:
     if table is not None:
         users = tuple(table["user"].astype(str))
         per_user = {str(name): table[name].to_numpy(np.float64) for name in table.columns if name != "user"}
-    return FinishedRun(result, tuple(folder.records()), users, per_user, path)
+    return FinishedRun(result, tuple(folder.records()), users, per_user, path, variant)

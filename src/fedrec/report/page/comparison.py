@@ -10,7 +10,8 @@ from typing import Any
 from fedrec.core.reference import Reference
 from fedrec.evaluation.rules import Rules
 from fedrec.methods.registry import find as find_method
-from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row
+from fedrec.privacy.card import card_lines
+from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row, base_of
 from fedrec.report.model.series import Series, numbered
 from fedrec.report.page import figures
 from fedrec.report.page.parts import (
@@ -43,7 +44,9 @@ from fedrec.report.text.wording import (
 
 def comparison_page(comparison: Comparison, command: str = "") -> str:
     """One self-contained HTML file."""
-    series = numbered([Series(row.method, row.method, row.group, row.runs) for row in comparison.rows if row.runs])
+    series = numbered(
+        [Series(row.method, base_of(row.method), row.group, row.runs) for row in comparison.rows if row.runs]
+    )
     floor = next((one for one in series if one.method == FLOOR), None)
     shown = dict.fromkeys([comparison.main, comparison.columns[0]])
     sections = [
@@ -56,6 +59,7 @@ def comparison_page(comparison: Comparison, command: str = "") -> str:
         sections.append(Section("users", "Who gains, who loses", who, "Users"))
     sections += [
         Section("protocol", f"Protocol {comparison.protocol.name}", protocol_html(comparison.protocol), "Protocol"),
+        Section("privacy", "Privacy", privacy_cards(series), "Privacy"),
         Section("methods", "Method cards", cards(series), "Methods"),
         Section("commands", "Exact commands", commands(series, command), "Commands"),
     ]
@@ -172,6 +176,18 @@ def cards(series: Sequence[Series]) -> str:
     for one in series:
         used.setdefault(one.method, []).append(one)
     return join(_card(method, own) for method, own in used.items())
+
+
+def privacy_cards(series: Sequence[Series]) -> str:
+    """What each federated method guarantees here, folded: the same in all of its runs, or the first's."""
+    found = []
+    for one in series:
+        card = one.runs[0].result.get("privacy_card") if one.runs and one.group == "federated" else None
+        if card:
+            lines = "\n".join(card_lines(card))
+            title = f'{escape(one.name)} <span class="soft">{escape(one.runs[0].result["privacy"])}</span>'
+            found.append(f"<details><summary>{title}</summary><pre>{escape(lines)}</pre></details>")
+    return join(found)
 
 
 def _card(method: str, own: Sequence[Series]) -> str:

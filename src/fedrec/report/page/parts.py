@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 
 from fedrec.core.method import Card
+from fedrec.recipes.measured import measured
+from fedrec.report.text.audit import card_lines
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ def card_html(name: str, card: Card, used: str = "", secure: str = "") -> str:
         ("stays private", card.private),
         ("is uploaded", card.upload),
         ("a sum suffices", enough),
+        ("defence", card.robust),
+        *(("measured", line) for line in card_lines(measured(name))),
     ]
     facts += [("settings here", used)] if used else []
     facts += [("secure sums here", secure)] if secure else []

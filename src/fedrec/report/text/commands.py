@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedrec.core.reference import Reference
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find as find_method
+from fedrec.runs.plan import usual_defence
 from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings, said
 
@@ -26,13 +28,14 @@ def run_command(settings: Mapping[str, Any]) -> str:
     try:
         kind = find_method(method)
         chosen = recipe(method, data, protocol, settings.get("settings"))
+        usual["robust"] = usual_defence(kind.card, find_protocol(protocol), bool(settings.get("secure")))
         usual |= chosen.run
         own = kind.Settings(**chosen.settings).model_dump(mode="json")
         if issubclass(kind, Reference):
             usual["rounds"] = kind.rounds
     except Exception:  # a method that is no longer installed: say everything
         own = {}
-    for key, value in settings.items():
+    for key, value in {"robust": "none", **settings}.items():  # runs of 0.1.0 had no defence and no such setting
         if key in NOT_SAID or key in ("data", "protocol", "seed") or value == usual.get(key) or value is None:
             continue
         words += said(key, value)

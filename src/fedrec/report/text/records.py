@@ -45,6 +45,7 @@ def _row(row: Row) -> dict[str, Any]:
         "seconds": _number(row.seconds) if row.runs else None,
         "bytes": {way: _number(row.bytes(way)) for way in ("upload", "download")} if row.runs else None,
         "privacy": row.runs[0].result["privacy"] if row.runs else None,
+        "privacy_card": row.runs[0].result.get("privacy_card") if row.runs else None,
         "secure": row.runs[0].result.get("secure") if row.runs else None,
         "settings": settings,
         "folders": [str(run.path) for run in row.runs if run.path is not None],

@@ -1,0 +1,119 @@
+"""The contract of an attack: who runs it, what it may see, and what it hands back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core.block import World
+from fedrec.core.method import Keys, Method
+from fedrec.data.ragged import Int64
+
+Float64 = NDArray[np.float64]
+Who = Literal["server", "participant", "clients"]
+
+
+@dataclass(frozen=True)
+class AttackCard:
+    """What a reader of a table must know; printed by ``fedrec audit --list``."""
+
+    title: str
+    """One line."""
+    paper: str
+    who: Who
+    """A curious server, a curious participant, or dishonest clients."""
+    sees: str
+    """What it may look at or change."""
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """What one client received and sent in one round, decoded from the bytes that crossed."""
+
+    number: int
+    download: Any
+    upload: Any
+    """With one client in it; with secure sums, the sum of all (:attr:`Seen.summed`)."""
+    loss: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All rounds of one client, as the attacker sees them."""
+
+    method: Method[Any, Any, Any, Any]
+    world: World
+    client: int
+    users: int
+    rounds: tuple[Exchanged, ...]
+    summed: bool = False
+    """Whether the server saw only sums over many clients."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A guess about one client; what an attack says nothing about is None."""
+
+    scores: Float64 | None = None  # [n_items] higher: more likely one of the client's items
+    chosen: NDArray[np.bool_] | None = None  # [n_items] the items it names; None: the best, as many as there are
+    size: float | None = None
+    """How many items the client has."""
+
+
+class Reader(ABC):
+    """Somebody who reads messages and keeps to the protocol."""
+
+    name: ClassVar[str]
+    card: ClassVar[AttackCard]
+    rounds: ClassVar[int] = 1
+    """Rounds it wants to look at."""
+
+    @abstractmethod
+    def read(self, seen: Sequence[Seen]) -> list[Found | None]:
+        """A guess for each client; None where the messages have nothing of the kind it reads."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What dishonest clients know."""
+
+    world: World
+    target: int
+    """The item to be promoted."""
+    popular: Int64
+    """The most popular items, where an attack may know them (PipAttack)."""
+    seed: int
+    adaptive: bool = False
+    """Whether they know the defence and stay below its bounds."""
+
+
+class Poison(ABC):
+    """Clients that send something else than what they should. All of them act together."""
+
+    name: ClassVar[str]
+    card: ClassVar[AttackCard]
+    promotes: ClassVar[bool] = False
+    """Whether it wants an item in everybody's list, rather than damage."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def history(self, own: NDArray[np.int32]) -> NDArray[np.int32]:
+        """What a dishonest user pretends to have, before the run."""
+        return own
+
+    def trains_on(self, scores: Float64, own: NDArray[np.int32]) -> NDArray[np.int32] | None:
+        """What it trains on this round instead, as many items; ``scores`` ``[n_items]`` are its own model's."""
+        return None
+
+    wants_scores: ClassVar[bool] = False
+    """Whether :meth:`trains_on` is to be asked."""
+
+    @abstractmethod
+    def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:
+        """What these clients send instead of ``upload`` (theirs, stacked); None where nothing fits this method."""

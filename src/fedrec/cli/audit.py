@@ -1,0 +1,147 @@
+"""``fedrec audit``: what a curious server, a curious participant and a few dishonest clients get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedrec.cli import options as o
+from fedrec.cli.run import check_json
+from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from fedrec.runs.settings import RunSettings
+
+OPTIONS = o.takes(
+    "data", "data_dir", "protocol", "settings", "robust", "robust_factor", "robust_share", "clients", "memory_mb",
+    before="seeds",
+)  # fmt: skip
+
+
+def audit(
+    context: typer.Context,
+    what: Annotated[
+        str | None, typer.Argument(help="A method, a run's folder, or all federated methods.", metavar="METHOD|RUN|all")
+    ] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option("--attack", help="Only this attack; may repeat.", show_default="all that read, and boost"),
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", help="Rounds before the effect of dishonest clients is measured.", min=1)
+    ] = 15,
+    share: Annotated[
+        str, typer.Option("--share", help="Shares of dishonest clients, separated by commas.", metavar="X,X,...")
+    ] = "0.01",
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0",
+    secure: Annotated[bool, typer.Option("--secure", help="The server sees only the sum of all uploads.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Show the attacks' cards and stop.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the audit; one that was cut off is continued.")
+    ] = None,
+    json_file: o.JsonFile = None,
+    store: Annotated[
+        Path | None, typer.Option("--store", help="Write what cards show (recipes/audit.yaml) to this file.")
+    ] = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run attacks against real messages and say in one table what they get.
+
+    Messages pass the real encoder with the run's clip, noise and compression; dishonest clients meet the run's
+    defence. Precision, recall and AUC stand beside chance and popularity, exposure beside the run without attack.
+    """
+    if listed:
+        _list()
+        return
+    from rich.console import Console
+
+    from fedrec.attacks.registry import find as find_attack
+    from fedrec.cli.compare import command_line, parse_seeds
+    from fedrec.experiment.audit.auditing import Asked, Book, Row, as_text
+    from fedrec.experiment.audit.auditing import audit as carry_out
+    from fedrec.report.model.audit import summarise
+    from fedrec.report.page.audit import audit_page
+    from fedrec.report.text import audit as words
+    from fedrec.report.text.terminal import print_table
+    from fedrec.runs.atomic import write_text
+
+    check_json(json_file)
+    if what is None:
+        raise BadInput("what shall be audited? give a method (see `fedrec methods`), a run's folder, or all")
+    shares = o.numbers(share, "--share", float)
+    if not shares or not all(0 < one < 1 for one in shares):
+        raise BadInput(f"--share {share} is out of range; give shares between 0 and 1, e.g. 0.001,0.01,0.05")
+    asked = Asked(tuple(attack or ()), rounds, shares, secure)
+    asked_settings = _settings(what, o.given(context), parse_seeds(seeds))
+    for name in asked.names():
+        find_attack(name)  # unknown ones are found before any work
+    book = Book(out)
+
+    def said(row: Row) -> None:
+        if not quiet:
+            typer.echo("\n".join(words.details([row])) or f"{row.method}  {row.attack}  nothing to read", err=True)
+
+    for settings in asked_settings:
+        carry_out(settings, asked, book, said)
+    summaries = summarise(book.rows)
+    heading = f"Audit on {asked_settings[0].data}"
+    print_table(Console(), words.terminal_table(summaries, heading))
+    for note in words.notes(summaries):
+        typer.echo(f"- {note}")
+    command = command_line(context)
+    if out is not None:
+        write_text(out / "audit.md", words.markdown_page(summaries, heading, command))
+        write_text(out / "audit.html", audit_page(book.rows, summaries, heading, command))
+    if json_file is not None:
+        write_text(json_file, as_text(book.rows))
+    if store is not None:
+        write_text(store, _stored(summaries, command))
+
+
+def _settings(what: str, given: dict[str, Any], seeds: tuple[int, ...]) -> list[RunSettings]:
+    """The runs that are audited, one for each method and seed."""
+    from fedrec.experiment.resolve import resolve
+    from fedrec.methods.registry import federated, find
+    from fedrec.runs.folder import RunFolder
+
+    if Path(what).is_dir():
+        if set(given) - {"data_dir"}:
+            raise BadInput(f"{what} is a run and is audited as it was; leave {', '.join(sorted(given))} out")
+        return [RunFolder.open(Path(what)).settings().model_copy(update={**given, "runtime": "simulate"})]
+    names = [name for name in federated() if getattr(find(name), "federates", True)] if what == "all" else [what]
+    return [resolve(name, {**given, "seed": seed}) for name in names for seed in seeds]
+
+
+def _list() -> None:
+    from fedrec.attacks.registry import find, names
+
+    for name in names():
+        card = find(name).card
+        typer.echo(f"{name}: {card.title}")
+        typer.echo(f"  paper  {card.paper}")
+        typer.echo(f"  who    {card.who}")
+        typer.echo(f"  sees   {card.sees}")
+
+
+def _stored(summaries: Any, command: str) -> str:
+    """The file that cards read."""
+    import yaml
+
+    from fedrec.report.text.audit import number
+
+    methods: dict[str, dict[str, str]] = {}
+    for one in summaries:
+        said: dict[str, str] = {}
+        if one.items_attack:
+            found = f"{number(one.items['precision'])} / {number(one.items['recall'])}"
+            said["items"] = f"{found} of a client's items (precision / recall, attack {one.items_attack})"
+        figures = {
+            "membership": one.membership, "exposure": one.exposure, "defended": one.exposure_defended,
+            "adaptive": one.exposure_adaptive,
+        }  # fmt: skip
+        said |= {name: number(figure, 3) for name, figure in figures.items() if figure is not None}
+        methods[one.method] = {**said, "defence": one.defence}
+    head = "# What was measured of each method, as text; `fedrec audit ... --store FILE` writes it.\n"
+    return head + yaml.safe_dump({"command": command, "methods": methods}, sort_keys=False, width=110)

@@ -1,0 +1,64 @@
+"""The node's ledger as a file: whole at every moment, with a checksum, for all runs of the node together."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from fedrec.core.state import expect
+from fedrec.keyed import U64
+from fedrec.privacy.ledger import Charge, Ledger, OwnerPolicy
+from fedrec.privacy.spending import Spent
+from fedrec.runs.atomic import private_folder, private_opener
+from fedrec.runs.state_file import load_state, save_state
+
+FILE = "ledger.safetensors"
+
+
+class NodeLedger:
+    """Charges releases before they are sent."""
+
+    def __init__(self, folder: Path, policy: OwnerPolicy) -> None:
+        self.path, self.policy = folder / FILE, policy
+
+    def read(self) -> Ledger:
+        """The ledger as it stands; a damaged one is an error, never a fresh start."""
+        if not self.path.is_file():
+            return Ledger.empty()
+        found, about = load_state(
+            self.path, expect(dict[str, np.ndarray]), "without its ledger a node gives nothing out"
+        )
+        charges = (Charge(**{**one, "spent": Spent(**one["spent"])}) for one in json.loads(about["charges"]))
+        return Ledger(found["keys"], found["accounts"], tuple(charges))
+
+    def charge(self, run: str, round: int, clients: U64, spent: Spent) -> Charge | None:
+        """Charge a release, unless it was charged before; raises where the owner's budget does not allow it."""
+        with self._locked():
+            before = self.read()
+            after = before.charged(run, round, clients, spent)
+            if after is not before:
+                self.policy.check_budget(after)
+                self._write(after)
+            return after.find(run, round)
+
+    def answered(self, run: str, round: int) -> None:
+        """The answer is stored: from now on it may have been sent."""
+        with self._locked():
+            self._write(self.read().answered(run, round))
+
+    def _write(self, ledger: Ledger) -> None:
+        charges = json.dumps([asdict(one) for one in ledger.charges])
+        save_state(self.path, {"keys": ledger.keys, "accounts": ledger.accounts}, {"charges": charges}, private=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        private_folder(self.path.parent)
+        with open(self.path.with_name(".ledger.lock"), "w", opener=private_opener) as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,99 @@
+"""What a run's uploads cost the node's users, against what the node's owner allows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.method import Keys, Method
+from fedrec.core.sums import SumField
+from fedrec.deploy.messages.letters import Ask
+from fedrec.deploy.node.ledger import NodeLedger
+from fedrec.deploy.node.share import NodeOptions, Share
+from fedrec.keyed import U64
+from fedrec.privacy.accountant import local_release
+from fedrec.privacy.guard import NoiseGuard
+from fedrec.privacy.spending import UNBOUNDED, secure_release
+from fedrec.privacy.summed import norms_of
+from fedrec.secure.contribution import Parts
+from fedrec.secure.noise import noisy_summands
+from fedrec.secure.plan import Plan
+from fedrec.secure.randomness import Stream
+from fedrec.secure.ring import Integers
+
+StreamOf = Callable[[], Stream]
+
+
+def whose(ask: Ask) -> str:
+    """Names the clients that a message asks for."""
+    return hashlib.blake2b(ask.positions.astype(np.int64).tobytes(), digest_size=8).hexdigest()
+
+
+class Releases:
+    """Charges the uploads of one run."""
+
+    def __init__(self, options: NodeOptions, method: Method[Any, Any, Any, Any]) -> None:
+        self.policy, self.method = options.policy, method
+        self.ledger = NodeLedger(options.folder, options.policy)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether each round is answered once only: where noise hides anything, or the owner sets limits."""
+        return self.method.settings.noise > 0 or self.policy.limits
+
+    def allow(self, secure: bool = False) -> None:
+        """Refuse a run that the owner does not want, before anything is prepared; secure sums come with their plans."""
+        settings, bounded = self.method.settings, self.method.contribution()
+        norm = settings.clip or (inf if bounded is None else bounded.norm)
+        if not secure:
+            self.policy.check_run(settings.noise, norm)
+        self.policy.check_budget(self.ledger.read())
+
+    def charge(self, run: str, round: int, clients: U64, coordinates: int) -> None:
+        """Charge the uploads of these clients; raises where the budget does not allow them."""
+        spent, _ = local_release(self.method.settings, coordinates, self.method.contribution())
+        self.ledger.charge(run, round, clients, spent)
+
+
+class SumReleases(NoiseGuard):
+    """Charges what this node puts into secure sums, and adds its share of their noise.
+
+    All of the node's clients are charged for each sum that holds anything of theirs.
+    """
+
+    def __init__(self, releases: Releases, share: Share, colluding: float, private: bool, stream: StreamOf) -> None:
+        super().__init__(colluding, stream)
+        self.releases, self.share, self.private, self._anything = releases, share, private, True
+
+    def bounded(self, parts: Parts) -> Parts:
+        self._anything = any(bool(np.any(part)) for name, part in parts.items() if name in self._fields)
+        return super().bounded(parts) if self.private else parts
+
+    def noise(self, plan: Plan) -> Integers | None:
+        inside = {field.name: field.noise for field in plan.layout.fields if field.name in self._fields}
+        if inside and self._anything:
+            self._charge(plan, inside)
+        return super().noise(plan) if any(inside.values()) else None
+
+    def _charge(self, plan: Plan, noise: dict[str, float]) -> None:
+        summands = noisy_summands(len(plan.members), plan.rules.least_survivors, self.colluding)
+        settings, policy = self.releases.method.settings, self.releases.policy
+        if all(one > 0 for one in noise.values()):
+            norms, nonnegative = norms_of(self._fields, settings, self.releases.method.contribution())
+            group, norm = next(iter(norms.items()))  # the method's own numbers come first, then weights
+            policy.check_run(min(noise[name] for name in group), norm)
+            spent = secure_release(plan.layout, norms, summands, nonnegative=nonnegative)
+        else:
+            policy.check_run(0.0, inf)
+            spent = UNBOUNDED
+        self.releases.ledger.charge(plan.run, plan.round // 2, self.share.block.client_keys, spent)
+
+    @cached_property
+    def _fields(self) -> Mapping[str, SumField]:
+        users = int(np.diff(self.share.block.user_start).max(initial=1))
+        return self.releases.method.sum_fields(self.releases.method.start_server(self.share.world, Keys(0, 0)), users)

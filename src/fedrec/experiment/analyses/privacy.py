@@ -1,0 +1,167 @@
+"""What a guarantee costs: quality over epsilon and over the number of users, bytes and seconds of secure sums.
+
+Every measurement is a run in a folder of its own: those that are there already are read, not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrec.errors import BadInput
+from fedrec.experiment import pool
+from fedrec.experiment.analyses.points import Point
+from fedrec.experiment.jobs import Job, folder_state
+from fedrec.experiment.resolve import resolve
+from fedrec.report.model.runs import FinishedRun, load_run
+
+QUALITY = "HR@10/99"
+FLOOR = "popularity"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to measure."""
+
+    method: str = "fedease"
+    epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
+    copies: tuple[int, ...] = (1, 3, 10)
+    """How often every user is there, for quality over the number of users."""
+    at: float = 1.0
+    """Epsilon for that."""
+
+    def __post_init__(self) -> None:
+        if not self.epsilons or min(self.epsilons) <= 0 or self.at <= 0:
+            raise BadInput("epsilon is above 0; give --epsilons as 1,2,4,8")
+        if any(copy < 1 for copy in self.copies):
+            raise BadInput("give --copies as 1,3,10; 1 is the data as it is")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of the analysis."""
+
+    label: str
+    users: int
+    epsilon: float | None
+    """As the run states it; None without noise."""
+    quality: float
+    secure: bool
+    upload: float
+    """Bytes per client and round."""
+    plain_upload: float
+    seconds: float
+    """Of the whole run."""
+    clients_seconds: float
+    """Of all clients together for secure sums, a round."""
+    server_seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Runs by what they show."""
+
+    plain: Job
+    floor: Job
+    hidden: Job
+    """Secure sums without noise."""
+    by_epsilon: dict[float, Job]
+    by_copies: dict[int, Job]
+
+    @property
+    def jobs(self) -> list[Job]:
+        every = (self.floor, self.plain, self.hidden, *self.by_epsilon.values(), *self.by_copies.values())
+        return list({job.folder: job for job in every}.values())
+
+
+def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
+    """Which runs are needed, and which of them ``out`` has already."""
+    users_first = {key: value for key, value in given.items() if key not in ("secure", "settings")}
+
+    def job(name: str, method: str, own: Mapping[str, Any], **run: Any) -> Job:
+        settings = resolve(method, {**own, **run})
+        return Job(settings, out / name, folder_state(out / name, settings))
+
+    def private(epsilon: float, copies: int) -> Job:
+        name = f"{asked.method}-epsilon{epsilon:g}-copies{copies}"
+        return job(name, asked.method, given, secure=True, epsilon=epsilon, copies=copies)
+
+    return Plan(
+        job(asked.method, asked.method, given),
+        job(FLOOR, FLOOR, users_first),
+        job(f"{asked.method}-secure", asked.method, given, secure=True),
+        {epsilon: private(epsilon, 1) for epsilon in asked.epsilons},
+        {copies: private(asked.at, copies) for copies in asked.copies},
+    )
+
+
+def carry_out(
+    planned: Plan, *, parallel: int = 1, watcher: pool.Watcher | None = None
+) -> tuple[list[Measured], dict[str, list[Point]], dict[Path, str]]:
+    """Run what is not there yet; gives a row for each run, the curves by what they run over, and failures."""
+    failures = pool.carry_out(planned.jobs, parallel=parallel, watcher=watcher)
+    runs = {job.folder: load_run(job.folder) for job in planned.jobs if job.folder not in failures}
+    if not runs:
+        raise BadInput(f"no run succeeded: {next(iter(failures.values()))}")
+    rows = {folder: measured(folder.name, run) for folder, run in runs.items()}
+    over = {
+        "epsilon": _curve(planned.by_epsilon, rows),
+        "users": _curve({_users(rows, job): job for job in planned.by_copies.values() if job.folder in rows}, rows),
+    }
+    for series, level in (("no noise", planned.plain), (FLOOR, planned.floor)):
+        if level.folder in rows:
+            for points in over.values():
+                places = sorted({point.x for point in points})
+                points += [Point(x, series, QUALITY, rows[level.folder].quality) for x in places]
+    return list(rows.values()), over, failures
+
+
+def measured(label: str, run: FinishedRun) -> Measured:
+    """What one run says."""
+    result = run.result
+    secure = result.get("secure") or {}
+    seconds = secure.get("seconds", {})
+    card = result.get("privacy_card") or {}
+    upload = float(result["bytes"]["upload"])
+    return Measured(
+        label,
+        int(result["data"]["users"]),
+        card.get("epsilon"),
+        run.test(QUALITY),
+        bool(secure),
+        upload,
+        float(secure.get("plain_upload", upload)),
+        float(result["seconds"]["total"]),
+        float(seconds.get("clients", 0.0)),
+        float(seconds.get("server", 0.0)),
+    )
+
+
+def _users(rows: Mapping[Path, Measured], job: Job) -> float:
+    return float(rows[job.folder].users)
+
+
+def _curve(jobs: Mapping[Any, Job], rows: Mapping[Path, Measured]) -> list[Point]:
+    return [
+        Point(float(x), "private", QUALITY, rows[job.folder].quality) for x, job in jobs.items() if job.folder in rows
+    ]
+
+
+HEAD = (
+    "run", "users", "epsilon", QUALITY, "up_bytes", "plain_up_bytes", "run_seconds", "clients_seconds",
+    "server_seconds",
+)  # fmt: skip
+
+
+def table(rows: Sequence[Measured]) -> list[list[str]]:
+    """The rows as text, in the order of :data:`HEAD`."""
+    return [
+        [
+            one.label, str(one.users), "-" if one.epsilon is None else f"{one.epsilon:.4g}", f"{one.quality:.4f}",
+            f"{one.upload:.0f}", f"{one.plain_upload:.0f}", f"{one.seconds:.1f}", f"{one.clients_seconds:.2f}",
+            f"{one.server_seconds:.2f}",
+        ]
+        for one in rows
+    ]  # fmt: skip

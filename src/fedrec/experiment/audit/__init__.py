@@ -1,0 +1,1 @@
+"""Attacks against real messages of a run, and the table of what they get."""

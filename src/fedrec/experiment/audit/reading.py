@@ -1,0 +1,145 @@
+"""A run that somebody reads along: the messages of some clients, through the real encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from fedrec import keyed
+from fedrec.attacks.contract import Exchanged, Found, Reader, Seen
+from fedrec.core import wire
+from fedrec.core.block import Block
+from fedrec.core.fold import add_rows
+from fedrec.core.messages import Rows, gather
+from fedrec.core.method import Keys, Reply, Update
+from fedrec.data.ragged import Int64, segments
+from fedrec.experiment.audit.figures import Figures, items_figures, size_figures
+from fedrec.experiment.prepare import Prepared
+from fedrec.privacy.compressed import FORMS
+from fedrec.simulate.runtime import Simulator
+
+WATCHED = 50
+"""Clients whose messages are read."""
+
+
+class Watched(Simulator):
+    """Keeps what some clients received and sent, as the server decodes it."""
+
+    watched: Int64
+    secure: bool = False
+    """Whether the server sees the sum of all uploads and no single one."""
+
+    def watch(self, clients: Int64, secure: bool = False) -> None:
+        self.watched, self.secure = clients, secure
+        self.seen: dict[int, list[Exchanged]] = {int(client): [] for client in clients}
+        self.total: Any = None
+
+    def arriving(
+        self, reply: Reply[Any], update: Update[Any, Any], download: Any, block: Block, keys: Keys
+    ) -> Reply[Any]:
+        if self.secure:
+            self.total = added(self.total, reply.upload)
+        here = np.flatnonzero(np.isin(block.clients, self.watched))
+        for place in here[:, None]:
+            part = block.take(place)
+            sent = self.chain.apply(gather(update.upload, block, place), part, keys)
+            data = wire.encode(sent, self.form)
+            got = self.chain.restore(wire.decode(self.method.Upload, data, FORMS))
+            received = gather(download, block, place)
+            loss = float(update.loss[place[0]])
+            self.seen[int(part.clients[0])].append(Exchanged(keys.round, received, got, loss))
+        return reply
+
+    def story(self) -> list[Seen]:
+        """All that was seen, client by client."""
+        users = np.diff(self.people.block.user_start)
+        return [
+            Seen(self.method, self.people.world, client, int(users[client]), tuple(rounds), self.secure)
+            for client, rounds in self.seen.items()
+        ]
+
+    def close_round(self) -> None:
+        """With secure sums, the sum stands in the place of every upload of the round."""
+        if not self.secure:
+            return
+        for rounds in self.seen.values():
+            rounds[-1] = replace(rounds[-1], upload=self.total)
+        self.total = None
+
+
+def added(total: Any, upload: Any) -> Any:
+    """The upload's sum over its clients, on top of ``total``, as if one client had sent it."""
+    found: dict[str, Any] = {}
+    for spec in fields(upload):
+        content, before = getattr(upload, spec.name), getattr(total, spec.name, None)
+        if isinstance(content, Rows):
+            table = np.zeros((content.n_items, content.values.shape[1])) if before is None else before.values * 1.0
+            add_rows(table, content)
+            found[spec.name] = wire.rows_of_tables(table[None].astype(np.float32))
+        elif isinstance(content, dict):
+            start = before or {}
+            found[spec.name] = {key: array.sum(0)[None] + start.get(key, 0) for key, array in content.items()}
+        elif isinstance(content, np.ndarray):
+            found[spec.name] = content.sum(0)[None] + (0 if before is None else before)
+        else:
+            found[spec.name] = content
+    return type(upload)(**found)
+
+
+def watched_clients(seed: int, people: Any, count: int = WATCHED) -> Int64:
+    """A keyed sample of the clients that have something to learn from."""
+    able = np.flatnonzero(people.block.sizes > 0)
+    draw = keyed.streams(keyed.stream(seed, "audited clients"), people.block.client_keys[able])
+    return np.sort(able[np.argsort(draw, kind="stable")[:count]])
+
+
+def read_along(prepared: Prepared, rounds: int, secure: bool = False) -> tuple[list[Seen], Watched]:
+    """Run some rounds with everybody and keep what was seen."""
+    people = prepared.people
+    made = prepared.runtime
+    sim = Watched(
+        prepared.method, people, prepared.task, prepared.settings.seed,
+        memory_mb=prepared.settings.memory_mb, robust=made.robust,
+    )  # fmt: skip
+    sim.watch(watched_clients(prepared.settings.seed, people), secure)
+    everyone = np.arange(people.world.n_clients)
+    for number in range(1, rounds + 1):
+        sim.round(number, everyone, everyone, False)
+        sim.close_round()
+    return sim.story(), sim
+
+
+def reader_figures(reader: Reader, seen: Sequence[Seen], sim: Watched) -> Figures:
+    """What an attack gets, over the watched clients."""
+    block = sim.people.block
+    popularity = np.bincount(block.train.values, minlength=block.n_items).astype(float)
+    found = reader.read(seen)
+    who = [one.client for one in seen]
+    if reader.card.who == "participant":
+        who = [nearest_other(one, found_one, sim) for one, found_one in zip(seen, found, strict=True)]
+    own = [items_of(block, client) for client in who]
+    figures = items_figures(found, own, popularity)
+    if reader.card.who == "server":
+        figures |= size_figures(found, [int(block.sizes[client]) for client in who])
+    return figures
+
+
+def items_of(block: Block, client: int) -> Any:
+    """The items of a client's users, each once."""
+    users = segments(block.user_start, np.array([client]))
+    return np.unique(block.train.take(users).values)
+
+
+def nearest_other(seen: Seen, found: Found | None, sim: Watched) -> int:
+    """The other client whose items overlap most with a participant's own: whom a personal mixture leans on."""
+    block = sim.people.block
+    own = np.zeros(block.n_items, bool)
+    own[items_of(block, seen.client)] = True
+    owner = block.client_of_user[block.train.owners]
+    shared = np.bincount(owner, own[block.train.values], minlength=block.n_clients)
+    shared /= np.sqrt(np.maximum(block.sizes, 1))
+    shared[seen.client] = -1
+    return int(np.argmax(shared))

@@ -1,0 +1,156 @@
+"""Noise for sums: from a budget for the whole run to the noise of each sum, and what one sum then costs.
+
+Unit: a user. What one user adds to a sum is bounded by the method itself (``Method.contribution``) or by ``clip`` times
+the largest weight that a user can have; weights are noised too, as sums of their own. The noise is
+split among participants such that the fewest who can be in a sum give all of it (:mod:`fedrec.secure.noise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import isinf, prod, sqrt
+
+import numpy as np
+
+from fedrec.core.participation import Participation
+from fedrec.core.settings import PrivacySettings
+from fedrec.core.sums import Contribution, SumField
+from fedrec.errors import BadInput
+from fedrec.keyed import U64
+from fedrec.privacy.spending import NOTHING, Spent, secure_release
+from fedrec.secure.accounting import spread
+from fedrec.secure.layout import Layout
+from fedrec.secure.ring import Bits
+
+WEIGHTS_SHARE = 0.1
+"""Part of rho that goes to sums of weights, where a method has such."""
+
+ROUNDING = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 0.0}
+"""By how much the wire's number format can enlarge a norm."""
+WORTH = 1.02
+"""So much more noise is accepted for words of half the length."""
+
+Groups = Mapping[tuple[str, ...], float]
+LayoutFor = Callable[[Mapping[str, float], Bits], Layout]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a whole run may cost each user."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.epsilon < float("inf") and 0 < self.delta < 1):
+            raise BadInput(f"a budget of epsilon {self.epsilon} at delta {self.delta} cannot be kept; both are above 0")
+
+
+@dataclass(frozen=True)
+class SumNoise:
+    """The noise of a run's sums."""
+
+    budget: Budget
+    releases: int
+    """The most sums that one user's data enter."""
+    summands: int
+    """m: the fewest honest participants in a sum."""
+    noise: Mapping[str, float]
+    """Deviation in each number of a sum, by field."""
+    norms: Groups
+    """Largest norm of what one user adds, by fields that are bounded together."""
+    nonnegative: bool
+    bits: Bits
+    release: Spent
+    """What one sum costs a user."""
+
+    @property
+    def spent(self) -> Spent:
+        """What the whole run costs a user."""
+        return self.release.times(self.releases)
+
+
+def norms_of(
+    fields: Mapping[str, SumField], settings: PrivacySettings, contribution: Contribution | None
+) -> tuple[Groups, bool]:
+    """The largest norm of one user's part, and whether it has no number below zero."""
+    inside = tuple(name for name, one in fields.items() if one.protected)
+    if contribution is not None:
+        largest, nonnegative = contribution.norm, contribution.nonnegative
+    elif settings.clip > 0:
+        largest, nonnegative = settings.clip * max((fields[name].weight for name in inside), default=1.0), False
+    else:
+        raise BadInput("nothing is clipped, so no noise hides one user; give --set clip=1, say")
+    largest *= 1 + ROUNDING[settings.precision]
+    found: dict[tuple[str, ...], float] = {inside: largest} if inside else {}
+    for name, one in fields.items():
+        if not one.protected:
+            if one.bound is None:
+                raise BadInput(f"the sum {name!r} has no bound, so no noise hides one user in it")
+            found[(name,)] = one.bound * sqrt(prod(one.shape))
+            nonnegative = False
+    return found, nonnegative
+
+
+def sum_noise(
+    budget: Budget,
+    fields: Mapping[str, SumField],
+    settings: PrivacySettings,
+    contribution: Contribution | None,
+    layout: LayoutFor,
+    *,
+    releases: int,
+    summands: int,
+) -> SumNoise:
+    """The least noise with which ``releases`` sums stay within the budget.
+
+    ``layout`` makes the layout for given noise and bits: its fixed-point step is part of what is accounted for. Words
+    of 32 bits are taken where they cost hardly any noise.
+    """
+    if settings.noise > 0:
+        raise BadInput("--epsilon chooses the noise of the run; leave --set noise out")
+    norms, nonnegative = norms_of(fields, settings, contribution)
+    start = SumNoise(budget, releases, summands, {}, norms, nonnegative, 64, NOTHING)
+    outside = [group for group in norms if not fields[group[0]].protected]
+    found = _least(start, outside, layout)
+    with suppress(BadInput):
+        short = _least(replace(start, bits=32), outside, layout)
+        if all(one <= WORTH * found.noise[name] for name, one in short.noise.items()):
+            return short
+    return found
+
+
+def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -> SumNoise:
+    """The least noise with words of these bits; ``outside`` are the sums of weights."""
+    from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+
+    budget, norms = start.budget, start.norms
+    alone = float(get_sigma_gaussian(budget.epsilon, budget.delta)) * sqrt(start.releases)
+    whole = alone * spread("replace", start.nonnegative)
+    part = dict.fromkeys(norms, 1 - WEIGHTS_SHARE * bool(outside)) | {
+        group: WEIGHTS_SHARE / len(outside) for group in outside
+    }
+    noise = {name: whole * one / sqrt(part[group]) for group, one in norms.items() for name in group}
+    for _ in range(200):
+        release = secure_release(layout(noise, start.bits), norms, start.summands, nonnegative=start.nonnegative)
+        found = replace(start, noise=noise, release=release)
+        reached = found.spent.epsilon(budget.delta)
+        if reached <= budget.epsilon:
+            return found
+        if isinf(reached):
+            break
+        # what fixed point and discrete noise cost beside the Gaussian: mostly parts of a thousand
+        noise = {name: one * max(1.0002, min(1.2, reached / budget.epsilon)) for name, one in noise.items()}
+    raise BadInput(f"no noise keeps {start.releases} sums within epsilon {budget.epsilon:g} at delta {budget.delta:g}")
+
+
+def most_rounds(participation: Participation, seed: int, rounds: int, keys: U64) -> int:
+    """The most rounds that one client takes part in: the choice is keyed, so it is known beforehand."""
+    if participation.share == 1:
+        return rounds
+    counts = np.zeros(len(keys), np.int64)
+    for number in range(1, rounds + 1):
+        counts[participation.choose(seed, number, keys)] += 1
+    return max(1, int(counts.max()))

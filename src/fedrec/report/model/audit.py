@@ -1,0 +1,108 @@
+"""An audit's rows as one line a method: what one upload tells, and what a few dishonest clients can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from typing import Any
+
+ITEM_ATTACKS = ("touched", "norms", "sign", "named")
+"""Attacks on one upload; a method is given the best."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over seeds and its deviation."""
+
+    mean: float
+    deviation: float | None = None
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Figure | None:
+        found = [value for value in values if value == value]
+        return cls(fmean(found), stdev(found) if len(found) > 1 else None) if found else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method."""
+
+    method: str
+    items_attack: str = ""
+    """The attack that finds most items in one upload (of the first round)."""
+    items: dict[str, Figure] = field(default_factory=dict)
+    """Its precision and recall, and chance and popularity beside them."""
+    membership: Figure | None = None
+    """AUC of shadow models."""
+    size: Figure | None = None
+    """Rank correlation of the best guess of history sizes."""
+    participant: Figure | None = None
+    """AUC of a participant for the items of its nearest other."""
+    participant_popular: Figure | None = None
+    defence: str = "none"
+    share: float = 0.0
+    exposure: Figure | None = None
+    exposure_defended: Figure | None = None
+    exposure_adaptive: Figure | None = None
+    cost: Figure | None = None
+    """Share of validation NDCG@10 that the defence costs when nobody attacks; below zero: it helps."""
+    cost_sampled: Figure | None = None
+    """The same of HR@10/99, which moves less from seed to seed."""
+
+
+def summarise(rows: Sequence[Any]) -> list[Summary]:
+    """Methods in the order in which they were audited; of several shares the one nearest to 1 %."""
+    return [_summary(name, [r for r in rows if r.method == name]) for name in dict.fromkeys(r.method for r in rows)]
+
+
+def _summary(method: str, rows: list[Any]) -> Summary:
+    first = [r for r in rows if r.attack in ITEM_ATTACKS and r.rounds == 1 and "precision" in r.figures]
+    scored = {name: _mean(first, name, _harmonic) for name in ITEM_ATTACKS}
+    attack = max((n for n in scored if scored[n] is not None), key=lambda n: scored[n].mean, default="")  # type: ignore[union-attr]
+    wanted = ("precision", "recall", "chance", "popular_precision")
+    items = {key: _mean(first, attack, lambda f, key=key: f[key]) for key in wanted} if attack else {}
+    sizes = [r for r in rows if r.rounds == 1 and "size_rank" in r.figures]
+    size = max((_mean(sizes, n, lambda f: f["size_rank"]) for n in {r.attack for r in sizes}), key=_value, default=None)
+    poisoned = [r for r in rows if "ER@10" in r.figures]
+    share = min({r.share for r in poisoned}, key=lambda s: abs(s - 0.01), default=0.0)
+    here = [r for r in poisoned if r.share == share]
+    usual = next((r.defence for r in here if r.defence != "none"), "none")
+
+    def exposure(defence: str, adaptive: bool) -> Figure | None:
+        return Figure.of(
+            r.figures["ER@10"] for r in here if r.attack == "boost" and r.defence == defence and r.adaptive == adaptive
+        )
+
+    return Summary(
+        method, attack, {key: value for key, value in items.items() if value is not None},
+        membership=_mean([r for r in rows if r.rounds == 1], "imia", lambda f: f.get("auc", float("nan"))),
+        size=size,
+        participant=_mean(rows, "mixture", lambda f: f.get("auc", float("nan"))),
+        participant_popular=_mean(rows, "mixture", lambda f: f.get("popular_auc", float("nan"))),
+        defence=usual, share=share,
+        exposure=exposure("none", False),
+        exposure_defended=exposure(usual, False) if usual != "none" else None,
+        exposure_adaptive=exposure(usual, True),
+        cost=_cost(here, usual, "NDCG@10"), cost_sampled=_cost(here, usual, "HR@10/99"),
+    )  # fmt: skip
+
+
+def _mean(rows: list[Any], attack: str, value: Any) -> Figure | None:
+    return Figure.of(value(row.figures) for row in rows if row.attack == attack)
+
+
+def _harmonic(figures: dict[str, float]) -> float:
+    total = figures["precision"] + figures["recall"]
+    return 2 * figures["precision"] * figures["recall"] / total if total else 0.0
+
+
+def _value(figure: Figure | None) -> float:
+    return -1.0 if figure is None else figure.mean
+
+
+def _cost(rows: list[Any], defence: str, metric: str) -> Figure | None:
+    clean = {(r.defence, r.seed): r.figures[metric] for r in rows if not r.attack and metric in r.figures}
+    seeds = {seed for name, seed in clean if name == defence}
+    pairs = [(clean[("none", s)], clean[(defence, s)]) for s in seeds if clean.get(("none", s))]
+    return None if defence == "none" else Figure.of(1 - guarded / plain for plain, guarded in pairs)

@@ -1,0 +1,119 @@
+"""An audit in words: a table on a terminal, a Markdown page, and lines for a method's card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fedrec.report.model.audit import Figure, Summary
+from fedrec.report.text.markdown import line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEADS = (
+    "method", "items from one upload", "popular", "membership AUC", "size", "ER@10", "defence", "defended", "adaptive",
+    "cost", "/99",
+)  # fmt: skip
+
+
+def cells(one: Summary) -> list[str]:
+    """A method's line."""
+    items = "–"
+    if one.items_attack:
+        items = f"{number(one.items['precision'])} / {number(one.items['recall'])} ({one.items_attack})"
+    return [
+        one.method, items, number(one.items.get("popular_precision")), number(one.membership), number(one.size),
+        number(one.exposure, 3), one.defence, number(one.exposure_defended, 3), number(one.exposure_adaptive, 3),
+        share(one.cost), share(one.cost_sampled),
+    ]  # fmt: skip
+
+
+def number(figure: Figure | None, digits: int = 2) -> str:
+    """``0.99 ± 0.01``, or a dash."""
+    if figure is None:
+        return "–"
+    spread = "" if figure.deviation is None else f" ± {figure.deviation:.{digits}f}"
+    return f"{figure.mean:.{digits}f}{spread}"
+
+
+def share(figure: Figure | None) -> str:
+    """``+1.2 %``, or a dash."""
+    return "–" if figure is None else f"{100 * figure.mean:+.1f} %"
+
+
+def notes(summaries: Sequence[Summary]) -> list[str]:
+    """What the columns mean."""
+    shares = sorted({one.share for one in summaries if one.share})
+    share = f"{100 * shares[0]:g} %" if shares else "no"
+    chance = [one.items["chance"].mean for one in summaries if "chance" in one.items]
+    return [
+        "items from one upload: precision / recall of a client's items, by the best attack on its first upload; "
+        + (f"chance is {min(chance):.2f}, " if chance else "")
+        + "popular names the most popular items instead",
+        "membership AUC: whether an item is in a history, by shadow models (IMIA); 0.50 is chance",
+        "size: rank correlation of guessed and true sizes of histories",
+        f"ER@10: share of honest users with a cold item in their ten best when {share} of the clients promote it "
+        "(boosted gradients), undefended; defended; and by clients that know the defence",
+        "cost: share of validation NDCG@10 that the defence costs when nobody attacks, and of HR@10/99 (below zero: it "
+        "helps; one seed of NDCG@10 on a few hundred users moves by several percent)",
+    ]
+
+
+def terminal_table(summaries: Sequence[Summary], heading: str) -> Table:
+    """For a terminal."""
+    from fedrec.report.text.terminal import bare_table
+
+    table = bare_table(heading)
+    for place, head in enumerate(HEADS):
+        table.add_column(head, justify="left" if place in (0, 1, 6) else "right", no_wrap=place == 0)
+    for one in summaries:
+        table.add_row(*cells(one))
+    return table
+
+
+def details(rows: Sequence[Any]) -> list[str]:
+    """A line for every attack that found something."""
+    found = []
+    for row in rows:
+        if not row.figures:
+            continue
+        where = f"round {row.rounds}" if not row.share else f"{100 * row.share:g} % for {row.rounds} rounds"
+        how = f"{row.defence}{', adaptive' if row.adaptive else ''}{', sums only' if row.secure else ''}"
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in row.figures.items())
+        found.append(f"{row.method}  {row.attack or 'nobody'}  ({where}; {how}; seed {row.seed})  {figures}")
+    return found
+
+
+def markdown_page(summaries: Sequence[Summary], heading: str, command: str) -> str:
+    """Table and notes, with the command that made them."""
+    lines = [
+        line(list(HEADS)),
+        line(["---", "---", "---:", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"]),
+    ]
+    lines += [line(cells(one)) for one in summaries]
+    told = [one for one in summaries if one.participant is not None]
+    parts = [f"# {heading}", f"Made by:\n\n```\n{command}\n```", "\n".join(lines)]
+    parts.append("\n".join(f"- {note}" for note in notes(summaries)))
+    if told:
+        parts.append(
+            "What a personal download tells a participant about its nearest other client (AUC; that of popularity):\n\n"
+            + "\n".join(
+                f"- {one.method}: {number(one.participant)} ({number(one.participant_popular)})" for one in told
+            )
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def card_lines(measured: dict[str, Any]) -> list[str]:
+    """What a method's card says of its stored audit."""
+    lines = []
+    if measured.get("items"):
+        lines.append(f"one upload tells {measured['items']}; membership AUC {measured.get('membership', '–')}")
+    if measured.get("exposure") is not None:
+        lines.append(
+            f"a cold item under 1 % boosted clients: ER@10 {measured['exposure']} undefended, "
+            f"{measured.get('defended', '–')} with {measured.get('defence', 'none')}, "
+            f"{measured.get('adaptive', '–')} if they know it"
+        )
+    return lines

@@ -1,0 +1,121 @@
+"""Bounds: no change larger than the round's usual one, no row larger than the usual row, no size above the usual."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrec.core.messages import Rows
+from fedrec.core.method import Keys, Reply
+from fedrec.privacy.fields import Part
+from fedrec.robust.fields import View, weight_fields, with_numbers
+from fedrec.robust.lazy import Mapped
+from fedrec.robust.median import lower_median
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """Every client's change is scaled back to ``factor`` times the round's median norm, its size capped likewise.
+
+    Sun et al., "Can you really backdoor federated learning?", 2019 (norm thresholding), with the median as threshold.
+    A change that is not finite becomes zero. Clients that sent nothing do not count for the median.
+    """
+
+    factor: float = 1.0
+
+    def guarded(self, replies: Sequence[Reply[Any]], view: View, keys: Keys) -> Sequence[Reply[Any]]:
+        norms = [view.norms(reply) for reply in replies]
+        limit = self.factor * lower_median(lambda: norms)
+        caps = {name: self.factor * _median_size(replies, name) for name in weight_fields(replies[0].upload)}
+        factors = [_factor(norm, limit) for norm in norms]
+
+        def bounded(place: int, reply: Reply[Any]) -> Reply[Any]:
+            return _capped(view.scaled(reply, factors[place]), caps)
+
+        return Mapped(replies, bounded)
+
+
+@dataclasses.dataclass(frozen=True)
+class RowBound:
+    """Every row of an item table's change is scaled back to ``factor`` times the usual client's largest row.
+
+    Recommendation's own: few clients touch a cold item's row, so that a client that spends all its change on that one
+    row moves it alone. The usual largest row is the median over the round's clients. Fields that are not item tables
+    pass.
+    """
+
+    factor: float = 1.0
+
+    def guarded(self, replies: Sequence[Reply[Any]], view: View, keys: Keys) -> Sequence[Reply[Any]]:
+        largest: dict[str, list[NDArray[np.float64]]] = {}
+        for reply in replies:
+            for part in view.parts(reply):
+                if is_table(part, view.n_items):
+                    largest.setdefault(part.name, []).append(_largest_rows(part, len(reply.clients)))
+        limits = {name: self.factor * lower_median(found.__iter__) for name, found in largest.items()}
+
+        def bounded(place: int, reply: Reply[Any]) -> Reply[Any]:
+            changed = []
+            for part in view.parts(reply):
+                if part.name not in limits:
+                    continue
+                rows = _row_norms(part)
+                factor = _factor(rows, limits[part.name])
+                if (factor < 1).any():
+                    width = part.numbers.size // max(1, len(rows))
+                    numbers = part.numbers.reshape(len(rows), width)
+                    with np.errstate(invalid="ignore"):
+                        scaled = np.where(factor[:, None] == 0, 0, numbers * factor[:, None].astype(numbers.dtype))
+                    changed.append(dataclasses.replace(part, numbers=scaled.reshape(part.numbers.shape)))
+            return view.filled(reply, changed) if changed else reply
+
+        return Mapped(replies, bounded)
+
+
+def is_table(part: Part, n_items: int) -> bool:
+    """Whether a field is an item table: rows, or an array ``[clients, n_items, d]``."""
+    return isinstance(part.content, Rows) or (part.content.ndim == 3 and part.content.shape[1] == n_items)
+
+
+def _largest_rows(part: Part, clients: int) -> NDArray[np.float64]:
+    """``[clients]`` norm of each client's largest row; 0 for those without one."""
+    norms = _row_norms(part)
+    owner = np.repeat(part.owners, len(norms) // max(1, len(part.owners)))
+    largest = np.zeros(clients)
+    np.maximum.at(largest, owner, norms)
+    return largest
+
+
+def _row_norms(part: Part) -> NDArray[np.float64]:
+    """``[rows]`` norm of each item's row."""
+    width = part.numbers.shape[1] if isinstance(part.content, Rows) else part.content.shape[2]
+    rows = part.numbers.reshape(-1, width)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.sqrt(np.einsum("rw,rw->r", rows, rows, dtype=np.float64))
+
+
+def _factor(norms: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
+    """What each norm is multiplied with to be within the limit; 0 where it is no number."""
+    factor = np.ones(len(norms))
+    outside = norms > limit
+    np.divide(limit, norms, out=factor, where=outside & np.isfinite(norms))
+    factor[~np.isfinite(norms)] = 0.0
+    return factor
+
+
+def _median_size(replies: Sequence[Reply[Any]], name: str) -> float:
+    return lower_median(lambda: (getattr(reply.upload, name) for reply in replies))
+
+
+def _capped(reply: Reply[Any], caps: dict[str, float]) -> Reply[Any]:
+    fields = {}
+    for name, cap in caps.items():
+        sizes = getattr(reply.upload, name)
+        most = np.asarray(cap).astype(sizes.dtype)
+        if (sizes > most).any():
+            fields[name] = np.minimum(sizes, most)
+    return with_numbers(reply, fields) if fields else reply

@@ -1,0 +1,50 @@
+"""Uploads kept for a second look: in memory while there is room, in nameless files after."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.disk_array import on_disk
+from fedrec.core.method import Reply
+
+MIB = 1 << 20
+
+
+def spooled(replies: Iterable[Reply[Any]], memory_mb: float) -> list[Reply[Any]]:
+    """All replies; arrays beyond ``memory_mb`` lie on disk and behave as before."""
+    left = int(memory_mb * MIB)
+    kept: list[Reply[Any]] = []
+    for reply in replies:
+        size = sum(array.nbytes for array in _arrays(reply.upload))
+        kept.append(reply if size <= left else dataclasses.replace(reply, upload=_on_disk(reply.upload)))
+        left -= min(size, left)
+    return kept
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, dict):
+        for entry in value.values():
+            yield from _arrays(entry)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for spec in dataclasses.fields(value):
+            yield from _arrays(getattr(value, spec.name))
+
+
+def _on_disk(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        copy = on_disk(value.shape, value.dtype)
+        copy[...] = value
+        return copy
+    if isinstance(value, dict):
+        return {key: _on_disk(entry) for key, entry in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value, **{s.name: _on_disk(getattr(value, s.name)) for s in dataclasses.fields(value)}
+        )
+    return value

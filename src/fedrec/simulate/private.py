@@ -1,0 +1,77 @@
+"""Secure sums with noise, in process: a budget for the whole run, kept by noise that participants add in shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.method import Method
+from fedrec.core.participation import Participation
+from fedrec.core.population import Population
+from fedrec.evaluation.task import Task
+from fedrec.keyed import U64
+from fedrec.privacy.guard import SimulatedGuard, noise_in_total
+from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
+from fedrec.secure.cohorts import assign
+from fedrec.secure.course import Course
+from fedrec.secure.layout import Layout
+from fedrec.secure.noise import noisy_summands
+from fedrec.secure.ring import Bits
+from fedrec.secure.rules import neighbourhood
+from fedrec.simulate.secured import RUN, SecureOptions, SecureSimulator
+
+
+class PrivateSimulator(SecureSimulator):
+    """A :class:`~fedrec.simulate.secured.SecureSimulator` whose sums carry the noise that a budget asks for."""
+
+    def __init__(
+        self,
+        method: Method[Any, Any, Any, Any],
+        people: Population,
+        task: Task,
+        seed: int,
+        secure: SecureOptions,
+        budget: Budget,
+        rounds: int,
+        participation: Participation,
+        **options: Any,
+    ) -> None:
+        self.summed: SumNoise | None = None
+        super().__init__(method, people, task, seed, secure, **options)
+        self.drawn = SimulatedGuard(secure.colluding, seed)
+        self.guard = self.drawn
+        keys = people.block.client_keys
+        users = int(np.diff(people.block.user_start).max(initial=1))
+        self.summed = sum_noise(
+            budget,
+            method.sum_fields(self.server, users),
+            method.settings,
+            method.contribution(),
+            self.layout_with,
+            releases=1 if method.contributes_once else most_rounds(participation, seed, rounds, keys),
+            summands=self._summands(participation, keys),
+        )
+
+    def _summands(self, participation: Participation, keys: U64) -> int:
+        """The fewest honest participants in a sum of the first round; shares are those of each round's own plan."""
+        chosen = participation.choose(self.seed, 1, keys)
+        names = [self.names[owner] for owner in np.unique(self.owner[chosen])]
+        smallest = assign(names, self.seed, RUN, 1, self.secure.cohort).smallest
+        rules = neighbourhood(smallest, self.secure.dropout, self.secure.colluding).rules
+        return noisy_summands(smallest, rules.least_survivors, self.secure.colluding)
+
+    def layout_with(self, noise: Mapping[str, float] | None = None, bits: Bits | None = None) -> Layout:
+        if noise is None and self.summed is not None:
+            noise, bits = self.summed.noise, self.summed.bits
+        return super().layout_with(noise, bits)
+
+    def noise_of(self, courses: list[Course]) -> dict[str, float]:
+        assert self.summed is not None
+        sizes = {course.plan: len(course.survivors) for course in courses}
+        return noise_in_total(self.summed, sizes, self.secure.colluding)
+
+    def _sums(self, courses: list[Course], *rest: Any) -> Any:
+        self.drawn.survivors = {course.plan.digest: len(course.survivors) for course in courses}
+        return super()._sums(courses, *rest)

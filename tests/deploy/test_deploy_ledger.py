@@ -1,0 +1,201 @@
+"""A node keeps account of what it gives away: charged before it is sent, sent again but never drawn again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from direct import RUN, federation, records_of
+from hostile import put_together, taken_apart
+
+from fedrec.deploy.messages.envelope import fault_in, pack_ask, pack_meet, unpack_answer
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
+from fedrec.deploy.node.ledger import FILE, NodeLedger
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.releases import Releases
+from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.worker import Worker, options_of
+from fedrec.deploy.server.rules import Rules
+from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
+from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
+from fedrec.privacy.spending import UNBOUNDED, gaussian_release
+
+NOISED = {"dim": 4, "epochs": 1, "clip": 1.0, "noise": 4.0, "noise_kind": "gaussian"}
+WORLD = "scale:users=20,items=40,interactions=300"
+
+
+def settings_of(own: dict[str, Any], **more: Any) -> Any:
+    return resolve("fedavg", {"data": WORLD, "rounds": 4, "settings": own, **more})
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> tuple[NodeOptions, Ask]:
+    """A node whose noise is secret, and a sound message to it that it has not answered."""
+    found: list[Ask] = []
+
+    def watch(name: str, ask: Ask, work: Any) -> Any:
+        found.append(ask)
+        return Fault("not now") if name == "node1" else work()
+
+    runtime, _, _, exchange = federation(tmp_path, settings_of(NOISED), 2, spoil=watch)
+    runtime._exchange(np.arange(20), train=1)
+    options = replace(exchange.options["node1"], repeatable=False)
+    return options, next(ask for ask in reversed(found) if ask.first == 10)
+
+
+def altered(ask: Ask, by: float) -> Ask:
+    arrays, about = taken_apart(ask.download)
+    return replace(ask, download=put_together({**arrays, "items": arrays["items"] + np.float32(by)}, about))
+
+
+def said(worker: Worker, ask: Ask) -> Answer | Fault:
+    plain = worker.handle(pack_ask(ask))
+    return fault_in(plain) or unpack_answer(plain)
+
+
+def test_a_round_is_noised_once_whatever_is_asked(asked: tuple[NodeOptions, Ask]) -> None:
+    options, ask = asked
+    first = said(Worker(options), ask)
+    assert isinstance(first, Answer)
+    # a killed server that comes back, a node that comes back, and questions that differ a little
+    again = [said(Worker(options), one) for one in (ask, *(altered(ask, 1e-3 * i) for i in range(1, 6)))]
+    assert {one.uploads if isinstance(one, Answer) else one for one in again} == {first.uploads}
+    charges = NodeLedger(options.folder, OwnerPolicy()).read().charges
+    assert [(one.run, one.round, one.clients, one.answered) for one in charges] == [(RUN, 1, 10, True)]
+    assert charges[0].spent == gaussian_release(2.0, 4.0)
+    other = said(Worker(options), replace(altered(ask, 0.1), positions=ask.positions[:1]))
+    assert isinstance(other, Fault)
+    assert "round 1 of this run was answered" in other.reason
+
+
+def test_what_was_charged_and_not_stored_was_not_sent(
+    asked: tuple[NodeOptions, Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, ask = asked
+
+    def full(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("fedrec.deploy.node.store.NodeStore.keep_answer", full)
+        assert isinstance(said(Worker(options), ask), Fault)
+    ledger = NodeLedger(options.folder, OwnerPolicy())
+    assert [one.answered for one in ledger.read().charges] == [False]
+    assert isinstance(said(Worker(options), ask), Answer)
+    assert [one.answered for one in ledger.read().charges] == [True]
+
+
+def test_a_budget_ends_the_nodes_part_with_a_line(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = federation(tmp_path, settings_of(NOISED), 2)
+    release = gaussian_release(2.0, 4.0)
+    budget = release.times(2).epsilon(1e-6) * 1.001
+    exchange.options["node1"] = replace(exchange.options["node1"], policy=OwnerPolicy(budget=budget))
+    records = records_of(runtime, plan, progress)
+    assert [one.participants for one in records] == [20, 20, 10, 10]
+    spent = NodeLedger(exchange.options["node1"].folder, OwnerPolicy()).read().spent()
+    assert spent.releases == 2
+    assert spent.epsilon(1e-6) <= budget
+    with pytest.raises(Withheld, match="the privacy budget of this node is spent: another release would reach epsilon"):
+        Releases(exchange.options["node1"], runtime.method).charge(
+            RUN, 3, np.array(runtime.client_keys()[10:], np.uint64), 1
+        )
+
+
+@pytest.mark.parametrize(
+    ("own", "policy", "words"),
+    [
+        ({**NOISED, "noise": 0.0}, OwnerPolicy(min_noise=0.5), "noise of at least 0.5, the run has 0"),
+        (NOISED, OwnerPolicy(max_clip=0.5), "norm 0.5 at most, the run has 1"),
+        ({**NOISED, "clip": 0.0}, OwnerPolicy(max_clip=0.5), "norm 0.5 at most, the run bounds nothing"),
+    ],
+)
+def test_the_owners_word_stands_above_the_servers(
+    own: dict[str, Any], policy: OwnerPolicy, words: str, tmp_path: Path
+) -> None:
+    worker = Worker(NodeOptions("a", tmp_path / "a", hosted=WORLD, policy=policy))
+    plain = worker.handle(pack_meet(Meet(RUN, settings_of(own).model_dump_json(), ())))
+    fault = fault_in(plain)
+    assert fault is not None
+    assert words in fault.reason
+    assert not (tmp_path / "a" / RUN).exists()
+
+
+def test_runs_without_noise_spend_without_bound(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = federation(tmp_path, settings_of({**NOISED, "noise": 0.0}, rounds=1), 2)
+    records_of(runtime, plan, progress)
+    options = exchange.options["node0"]
+    assert NodeLedger(options.folder, OwnerPolicy()).read().spent().epsilon(1e-6) == inf
+    late = Node(replace(options, policy=OwnerPolicy(budget=1e9)), "run-2")
+    with pytest.raises(Withheld, match="without bound"):
+        late.meet(Meet("run-2", settings_of(NOISED).model_dump_json(), ()))
+
+
+def test_accounts_are_the_clients_own_and_add_up_over_runs() -> None:
+    one, keys = gaussian_release(1.0, 2.0), np.array([3, 5, 9], np.uint64)
+    ledger = Ledger.empty().charged("a", 1, keys[:2], one).charged("a", 1, keys, one).charged("b", 1, keys[1:], one)
+    assert [ledger.spent(keys[i : i + 1]).releases for i in range(3)] == [1, 2, 1]
+    assert ledger.spent() == one.times(2)
+    assert ledger.charged("c", 1, keys[:1], UNBOUNDED).spent().epsilon(1e-6) == inf
+    assert ledger.spent(np.array([4], np.uint64)).epsilon(1e-6) == 0
+
+
+def test_a_damaged_ledger_is_no_fresh_start(tmp_path: Path) -> None:
+    ledger = NodeLedger(tmp_path, OwnerPolicy())
+    ledger.charge("a", 1, np.array([1], np.uint64), gaussian_release(1.0, 2.0))
+    assert json.loads(json.dumps(ledger.read().charges[0].run)) == "a"
+    data = bytearray((tmp_path / FILE).read_bytes())
+    data[-1] ^= 1
+    (tmp_path / FILE).write_bytes(data)
+    with pytest.raises(BadInput, match="damaged"):
+        ledger.charge("a", 2, np.array([1], np.uint64), gaussian_release(1.0, 2.0))
+
+
+def test_the_owners_limits_come_from_the_nodes_configuration() -> None:
+    plain = {"name": "a", "folder": "/x"}
+    assert options_of(plain).policy == OwnerPolicy()
+    assert options_of({**plain, "min_noise": "0.5", "budget": "inf", "delta": "1e-07"}).policy == OwnerPolicy(
+        0.5, inf, inf, 1e-7
+    )
+
+
+def summed(tmp_path: Path, **given: Any) -> Any:
+    chosen = {"data": WORLD, "secure": True, "secure_by": "nodes", "nodes": 4, "secure_dropout": 0.25, "rounds": 1}
+    return federation(tmp_path, resolve("fedease", {**chosen, **given}), 4, Rules(wait=0.01, attempts=1, least=0.5))
+
+
+def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    records = records_of(runtime, plan, progress)
+    assert records[0].participants == 20
+    assert records[0].loss == 0  # losses stay at home
+    assert runtime.server.variance >= runtime.summed.noise["pairs"] ** 2
+    for options in exchange.options.values():
+        spent = NodeLedger(options.folder, OwnerPolicy()).read().spent()
+        assert spent.releases == 1
+        assert 7.9 < spent.epsilon(1e-6) <= 8.0
+
+
+def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    for name, policy in (("node1", OwnerPolicy(budget=4.0)),):
+        exchange.options[name] = replace(exchange.options[name], policy=policy)
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == 15
+    assert any("node1" in line for line in record.missing)
+    folders = {name: NodeLedger(one.folder, OwnerPolicy()).read().charges for name, one in exchange.options.items()}
+    assert [len(charges) for charges in folders.values()] == [1, 0, 1, 1]
+
+
+def test_sums_without_noise_are_charged_without_bound_or_refused(tmp_path: Path) -> None:
+    runtime, plan, progress, exchange = summed(tmp_path)
+    exchange.options["node2"] = replace(exchange.options["node2"], policy=OwnerPolicy(min_noise=0.1))
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == 15
+    assert NodeLedger(exchange.options["node0"].folder, OwnerPolicy()).read().spent().epsilon(1e-6) == inf
+    assert not NodeLedger(exchange.options["node2"].folder, OwnerPolicy()).read().charges

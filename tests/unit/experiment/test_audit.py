@@ -1,0 +1,110 @@
+"""The audit on small worlds: what must be found is found, what must not be is not, and a stopped one goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrec.errors import BadInput
+from fedrec.experiment.audit import auditing
+from fedrec.experiment.audit.auditing import Asked, Book, Row, audit, read_rows
+from fedrec.experiment.audit.figures import auc, exposed
+from fedrec.experiment.resolve import resolve
+from fedrec.laws.small_runs import small_settings
+from fedrec.report.model.audit import summarise
+from fedrec.report.text.audit import markdown_page
+
+WORLD = "scale:users=60,items=80,interactions=1200"
+
+
+def rows(method: str, *attacks: str, asked: Any = None, data: str = WORLD, **settings: Any) -> list[Row]:
+    own = small_settings(method, **settings).model_dump(mode="json")
+    book = Book()
+    given = {"data": data, "seed": 3, "settings": own}
+    audit(resolve(method, given), asked or Asked(attacks, rounds=4), book)
+    return book.rows
+
+
+@pytest.mark.parametrize(
+    ("method", "attack"),
+    [("fedavg", "sign"), ("fedmf", "sign"), ("fedca", "sign"), ("fedspectral", "touched"), ("feddae", "named")],
+)
+def test_one_upload_names_a_client_s_items(method: str, attack: str) -> None:
+    for row in rows(method, attack):
+        assert row.figures["precision"] > 0.97, row
+        assert row.figures["recall"] > 0.97, row
+
+
+def test_membership_with_shadow_models_and_sizes() -> None:
+    found = {row.attack: row.figures for row in rows("fedavg", "imia", "size") if row.rounds == 1}
+    assert found["imia"]["auc"] > 0.95 > found["imia"]["popular_auc"]
+    assert found["size"]["size_within_tenth"] == 1
+
+
+def test_noise_hides_what_an_upload_tells() -> None:
+    row = rows("fedavg", "sign", clip=1.0, noise=0.5)[0]
+    assert abs(row.figures["auc"] - 0.5) < 0.1
+
+
+def test_a_sum_tells_no_more_than_what_is_popular() -> None:
+    row = rows("fedavg", asked=Asked(("touched", "norms"), secure=True))[0]
+    assert row.figures["precision"] < 0.5
+    with pytest.raises(BadInput, match="not only a sum"):
+        rows("fedca", asked=Asked(("sign",), secure=True))
+
+
+def test_boosted_clients_promote_a_cold_item_and_the_defence_stops_them() -> None:
+    asked = Asked(("boost",), rounds=12)
+    found = {(r.attack, r.defence, r.adaptive): r.figures for r in rows("fedavg", asked=asked, data="demo", epochs=10)}
+    assert found["", "none", False]["ER@10"] < 0.05
+    assert found["boost", "none", False]["ER@10"] > 0.5
+    assert found["boost", "bound+rows", False]["ER@10"] < 0.1
+    assert set(found) == {
+        ("", "none", False), ("", "bound+rows", False), ("boost", "none", False), ("boost", "bound+rows", False),
+        ("boost", "bound+rows", True),
+    }  # fmt: skip
+
+
+def test_an_attack_without_anything_to_send_says_so() -> None:
+    found = [r for r in rows("feddae", "pipattack") if r.attack]
+    assert found
+    assert all(not r.figures for r in found)
+
+
+def test_a_stopped_audit_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = resolve("fedspectral", {"data": WORLD, "settings": {"k": 4}})
+    asked = Asked(("touched", "size", "boost"), rounds=2)
+
+    def stop(row: Row) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit(settings, asked, Book(tmp_path), stop)
+    seen: list[Row] = []
+    audit(settings, asked, Book(tmp_path), seen.append)
+    whole = read_rows(tmp_path / "audit.json")
+    assert len(whole) == len(seen) + 1
+    monkeypatch.setattr(auditing, "prepare", None)  # nothing is left to do
+    audit(settings, asked, Book(tmp_path))
+    page = markdown_page(summarise(whole), "Audit", "fedrec audit fedspectral")
+    assert "| fedspectral | 1.00 / 1.00 (touched)" in page
+    (tmp_path / "audit.json").write_text("{}")
+    with pytest.raises(BadInput, match="is not an audit"):
+        Book(tmp_path)
+
+
+def test_centralised_methods_have_no_messages() -> None:
+    with pytest.raises(BadInput, match="is centralised"):
+        audit(resolve("popularity", {"data": WORLD}), Asked(), Book())
+
+
+def test_figures_by_hand() -> None:
+    truth = np.array([True, False, True, False])
+    assert auc(np.array([3.0, 1.0, 2.0, 2.0]), truth) == pytest.approx(3.5 / 4)
+    scores = np.array([[0.9, 0.8, 0.7], [0.9, 0.8, 0.7], [0.0, 0.0, 0.0]])
+    seen = [np.array([0]), np.zeros(0, int), np.array([2])]
+    assert exposed(scores, seen, target=1, k=1) == pytest.approx(2 / 3)  # above all it has not; second; a tie with one
+    assert exposed(scores[:1], [np.array([1])], target=1, k=1) != exposed(scores, seen, target=1, k=1)

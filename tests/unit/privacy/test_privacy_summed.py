@@ -1,0 +1,207 @@
+"""A budget for a run of secure sums: true for the user with most data, under dropout, for all that leaves."""
+
+from __future__ import annotations
+
+import json
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+
+import fedrec
+from fedrec.core.messages import Rows
+from fedrec.core.participation import Participation
+from fedrec.core.settings import PrivacySettings
+from fedrec.core.sums import Contribution, SumField
+from fedrec.errors import BadInput
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
+from fedrec.methods.fedavg import FedAvg, WeightedUpload
+from fedrec.privacy.card import of_uploads
+from fedrec.privacy.guard import NoiseGuard, SimulatedGuard, noise_in_total
+from fedrec.privacy.spending import Spent, gaussian_release, laplace_release
+from fedrec.privacy.summed import Budget, SumNoise, most_rounds, norms_of, sum_noise
+from fedrec.secure.contribution import layout_of, vector_of
+from fedrec.secure.noise import noisy_summands
+from fedrec.secure.plan import Plan
+from fedrec.secure.randomness import Stream
+from fedrec.secure.rules import neighbourhood
+from fedrec.simulate.private import PrivateSimulator
+
+WORLD = "scale:users=30,items=25,interactions=300"
+
+
+def planned(fields: dict[str, SumField], settings: PrivacySettings, releases: int = 1, **more: Any) -> SumNoise:
+    return sum_noise(
+        Budget(more.pop("epsilon", 8.0), 1e-6),
+        fields,
+        settings,
+        more.pop("contribution", None),
+        lambda noise, bits: layout_of(fields, settings, users=1, clients=1, summands=40, noise=noise, bits=bits),
+        releases=releases,
+        summands=30,
+    )
+
+
+def test_gaussian_releases_add_up_exactly_and_others_are_bounded() -> None:
+    one = gaussian_release(1.0, 3.0)
+    assert one.times(7).epsilon(1e-6) == pytest.approx(get_epsilon_gaussian(3 / sqrt(7), 1e-6))
+    pure = laplace_release(1.0, 2.0)
+    assert pure.times(3).epsilon(1e-6) == pytest.approx(1.5)
+    assert (one + pure).epsilon(1e-6) >= max(one.epsilon(1e-6), 0.5)
+    assert Spent().epsilon(1e-6) == 0
+
+
+def test_the_noise_is_the_least_that_keeps_the_budget() -> None:
+    for releases in (1, 20):
+        found = planned({"a": SumField((10, 3))}, PrivacySettings(clip=1.0), releases)
+        assert found.spent.epsilon(1e-6) <= 8.0
+        exact = found.noise["a"] / (2 * sqrt(releases))  # replacement moves the sum by 2 clip
+        assert get_epsilon_gaussian(exact, 1e-6) == pytest.approx(8.0, rel=5e-3)
+
+
+def test_counts_lie_at_a_right_angle_at_most() -> None:
+    signed = planned({"a": SumField((10,))}, PrivacySettings(), contribution=Contribution(1.0))
+    counts = planned({"a": SumField((10,))}, PrivacySettings(), contribution=Contribution(1.0, nonnegative=True))
+    assert signed.noise["a"] / counts.noise["a"] == pytest.approx(sqrt(2), rel=1e-3)
+    one, other = np.zeros(10), np.zeros(10)
+    one[0], other[1] = 1.0, 1.0
+    assert np.linalg.norm(one - other) == pytest.approx(sqrt(2))
+
+
+def test_the_user_with_most_data_is_the_one_that_is_covered() -> None:
+    """Equal weights were assumed: 5.96 was stated where 49.2 was true."""
+    method = FedAvg(FedAvg.Settings(dim=2, clip=1.0))
+    made = prepare(resolve("fedavg", {"data": WORLD, "settings": {"dim": 2}}))
+    server = made.runtime.server
+    fields = method.sum_fields(server, 1)
+    norms, _ = norms_of(fields, method.settings, None)
+    n = made.people.world.n_items
+    change = np.zeros((n, 2), np.float32)
+    change[0, 0] = 1.0  # a whole clip bound, from one who has every item
+    upload = WeightedUpload(Rows(np.array([0, n]), np.arange(n, dtype=np.int32), change, n), {}, np.array([n]))
+    summands = method.summands(upload, method.download(server, np.arange(1)))
+    added = {name: float(np.linalg.norm(one.of(0))) for name, one in summands.items()}
+    assert added["items"] == pytest.approx(n)  # not 1, as a mean of equal weights would have it
+    for group, most in norms.items():
+        assert sqrt(sum(added[name] ** 2 for name in group)) <= most * (1 + 1e-9)
+    found = planned(fields, method.settings)
+    assert found.noise["items"] >= 2 * n * 0.6
+    assert found.noise["weight"] > 0  # sizes are inside the guarantee
+
+
+def plan_of(found: SumNoise, fields: dict[str, SumField], members: int, dropout: float, colluding: float) -> Plan:
+    layout = layout_of(
+        fields, PrivacySettings(clip=1.0), users=1, clients=1, summands=40, noise=found.noise, bits=found.bits
+    )
+    rules = neighbourhood(members, dropout, colluding).rules
+    return Plan.of("run", 1, [f"{i:02d}" for i in range(members)], layout, rules)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_the_sum_has_the_stated_noise_when_the_allowed_share_is_gone(gone: int) -> None:
+    """Dropout counted the noises of all; now those of the fewest that a sum can have, less those who collude."""
+    fields = {"a": SumField((4000,))}
+    found = planned(fields, PrivacySettings(clip=1.0))
+    plan = plan_of(found, fields, 30, 0.2, 0.1)
+    guard = NoiseGuard(0.1, lambda: Stream.named(next(numbers), "noise"))
+    numbers = iter(range(1000))
+    least = plan.rules.least_survivors
+    honest = noisy_summands(30, least, 0.1) if gone else 30
+    zero = {"a": np.zeros(4000), "loss": np.array(7.0)}
+    total = np.sum([vector_of(plan, zero, guard) for _ in range(honest)], axis=0)
+    sums = plan.layout.decode(total)
+    stated, drawn = found.noise["a"], float(sums["a"].std())
+    error = 5 / sqrt(2 * 4000)
+    assert drawn >= stated * (1 - error)
+    assert drawn == pytest.approx(stated * sqrt(honest / noisy_summands(30, least, 0.1)), rel=error)
+    assert abs(sums["a"].mean()) < 5 * drawn / sqrt(4000)
+    assert float(sums["loss"]) == 0  # losses stay at home
+    assert noise_in_total(found, {plan: honest}, 0.1)["a"] == pytest.approx(drawn, rel=error)
+
+
+def test_the_simulators_one_draw_is_the_sum_of_all_shares() -> None:
+    fields = {"a": SumField((4000,))}
+    found = planned(fields, PrivacySettings(clip=1.0))
+    plan = plan_of(found, fields, 30, 0.2, 0.1)
+    guard = SimulatedGuard(0.1, seed=3)
+    guard.survivors = {plan.digest: 27}
+    first, rest = guard.noise(plan), guard.noise(plan)
+    assert rest is None
+    assert first is not None
+    drawn = float(plan.layout.decode(first)["a"].std())
+    assert drawn == pytest.approx(noise_in_total(found, {plan: 27}, 0.1)["a"], rel=5 / sqrt(8000))
+
+
+def test_a_run_states_what_it_spends_and_what_is_outside() -> None:
+    given: dict[str, Any] = {"secure": True, "epsilon": 4.0, "delta": 1e-6, "dropout": 0.05, "secure_dropout": 0.3}
+    result = fedrec.run("fedease", data=WORLD, **given).json
+    card = result["privacy_card"]
+    assert 3.9 < card["epsilon"] <= 4.0
+    assert (card["delta"], card["unit"]) == (1e-6, "user")
+    assert card["adjacency"].startswith("replace")
+    assert "metric sums" in card["not_covered"][0]
+    assert f"at least {result['secure']['smallest_cohort']} clients" in card["trust"]
+    assert json.loads(json.dumps(card)) == card
+    assert "epsilon" in result["privacy"]
+
+
+def test_without_secure_sums_no_figure_counts_on_them() -> None:
+    own = {"dim": 2, "epochs": 1, "clip": 1.0, "noise": 2.0, "noise_kind": "gaussian"}
+    made = {
+        dropout: fedrec.run("fedavg", data=WORLD, rounds=3, dropout=dropout, settings=own).json["privacy_card"]
+        for dropout in (0.0, 0.9)
+    }
+    assert made[0.0]["epsilon"] == made[0.9]["epsilon"]
+    alone = of_uploads(
+        PrivacySettings(**{k: v for k, v in own.items() if k in PrivacySettings.model_fields}),
+        releases=3, coordinates=50, contribution=None, unprotected=("sizes",),
+    )  # fmt: skip
+    assert made[0.0] == alone.as_dict()
+    assert [part for part in alone.not_covered if "sizes" in part or "losses" in part or "metric" in part] == list(
+        alone.not_covered[:3]
+    )
+
+
+def test_the_most_rounds_of_a_client_are_counted() -> None:
+    keys = np.arange(40, dtype=np.uint64)
+    share = Participation(0.25)
+    counts = np.zeros(40, int)
+    for number in range(1, 31):
+        counts[share.choose(5, number, keys)] += 1
+    assert most_rounds(share, 5, 30, keys) == counts.max() < 30
+    assert most_rounds(Participation(), 5, 30, keys) == 30
+
+
+def test_trained_methods_take_a_budget_too() -> None:
+    given: dict[str, Any] = {"rounds": 3, "settings": {"dim": 2, "epochs": 1}, "secure": True, "epsilon": 8.0}
+    prepared = prepare(resolve("fedavg", {"data": WORLD, **given}))
+    runtime = prepared.runtime
+    assert isinstance(runtime, PrivateSimulator)
+    assert runtime.summed is not None
+    assert runtime.summed.releases == 3
+    assert prepared.method.settings.clip == 1.0
+    runtime.round(1, np.arange(30), np.arange(30), False)
+    assert np.isfinite(runtime.server.items).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "words"),
+    [
+        ("ease", {}, "all histories are collected"),
+        ("fedavg", {"settings": {"noise": 0.1}}, "leave --set noise out"),
+        ("fedavg", {"settings": {"compress": "int8"}}, "leave --set compress out"),
+    ],
+)
+def test_what_does_not_go_with_a_budget_is_refused(method: str, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        resolve(method, {"data": WORLD, "epsilon": 1.0, **given})
+
+
+def test_local_noise_follows_from_the_budget() -> None:
+    settings = resolve("fedavg", {"data": WORLD, "rounds": 10, "epsilon": 8.0, "settings": {"dim": 2}})
+    chosen = PrivacySettings(**{k: v for k, v in settings.settings.items() if k in PrivacySettings.model_fields})
+    card = of_uploads(chosen, releases=10, coordinates=50, contribution=None, unprotected=())
+    assert card.epsilon == pytest.approx(8.0, rel=1e-4)
