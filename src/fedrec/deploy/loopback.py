@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
+from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.simulate.runtime import Simulator
@@ -68,10 +70,13 @@ class Loopback(Simulator):
     def node_options(self, folder: RunFolder) -> list[NodeOptions]:
         count = self.settings.nodes
         names = [f"node{number:0{len(str(count - 1))}d}" for number in range(count)]
-        return [
-            NodeOptions(name, folder.path / NODES / name, part=part, parts=count, repeatable=True)
-            for part, name in enumerate(names)
+        place = folder.path / NODES
+        made = [
+            NodeOptions(name, place / name, part=part, parts=count, repeatable=True) for part, name in enumerate(names)
         ]
+        if not self.settings.secure:
+            return made
+        return [replace(one, members=place / FILE, sums_key=one.folder / f"{one.name}.sums") for one in made]
 
     def _federate(self, home: Path, folder: RunFolder, on_round: OnRound | None) -> None:
         nodes = self.node_options(folder)
@@ -106,7 +111,10 @@ class Loopback(Simulator):
     def _make_members(self, folder: RunFolder) -> dict[str, Any]:
         """Keys for secure sums; here this process is everybody's operator."""
         place, count = folder.path / NODES, self.people.world.n_clients
-        public = [make_sums_key(options.folder, options.name, count)[1] for options in self.node_options(folder)]
+        public = []
+        for options in self.node_options(folder):
+            private_folder(options.folder)
+            public.append(make_sums_key(options.folder, options.name, count)[1])
         collect_members(public, place / FILE)
         return read_members(place / FILE)
 
@@ -120,10 +128,10 @@ class Loopback(Simulator):
             "device": self.settings.device,
             "memory-mb": self.settings.memory_mb,
         }
-        if self.settings.secure:
+        if options.members is not None and options.sums_key is not None:
             config |= {
-                "members": str((options.folder.parent / FILE).resolve()),
-                "sums-key": str((options.folder / f"{options.name}.sums").resolve()),
+                "members": str(options.members.resolve()),
+                "sums-key": str(options.sums_key.resolve()),
                 "secure-least": self.settings.secure_least,
                 "secure-colluding": self.settings.secure_colluding,
             }
