@@ -67,4 +67,4 @@ def test_cards_of_attacks_and_of_methods(fedrec: Cli) -> None:
     assert listed.status == 0
     assert "imia: whether an item is in a history" in listed.out
     card = fedrec("methods", "fedavg")
-    assert "defence         bound+rows" in card.out
+    assert "defence         rows" in card.out

@@ -27,6 +27,7 @@ class Fcf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, It
         paper="Ammad-ud-din et al., 2019; as the baseline FCF of FedCA (section 6.1)",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "local epochs with Adam and BCE, as in FedCA's comparison, instead of the closed-form user update "
             "and gradient upload of the original",

@@ -42,7 +42,7 @@ class FedAvg(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, WeightedUpl
         paper="McMahan et al., AISTATS 2017; as the baseline FedAvg of FedCA (section 4)",
         upload="change of the item table (and network), and the number of training interactions",
         sum_suffices=True,
-        robust="bound+rows",
+        robust="rows",
         departures=("the number of interactions leaves the client without noise",),
     )
 
