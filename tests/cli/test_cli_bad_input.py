@@ -114,6 +114,6 @@ def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec: Cli, tmp_path: Path
 
 def test_an_unknown_user_or_count_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
-    assert_refused(fedrec("recommend", "r", "--user", "nobody"), "no user 'nobody'")
+    assert_refused(fedrec("recommend", "r", "--user", "nobody"), "'nobody' is not among the")
     user = fedrec("recommend", "r", "--user", "u001", "-k", "0")
     assert_refused(user, "at least 1")

@@ -79,7 +79,16 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     "a mean over blocks depends on their size": (
         "1",
         "in blocks of 1",
-        ("clients += len(reply.clients)", "clients += 1"),
+        (
+            "    def finish(self, server, sums, keys):",
+            "    def aggregate(self, server, replies, keys):\n"
+            "        total, parts = np.zeros(server.items.shape), 0\n"
+            "        for reply in replies:\n"
+            "            np.add.at(total, reply.upload.rows.ids, reply.upload.rows.values)\n"
+            "            parts += 1\n"
+            "        return replace(server, items=(server.items + total / max(1, parts)).astype(np.float32))\n\n"
+            "    def finish(self, server, sums, keys):",
+        ),
     ),
     "it writes into what it received": (
         "1",
@@ -90,8 +99,9 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         "7",
         "stopped and resumed",
         (
-            "        return replace(server, items=(server.items + total / max(1, clients)).astype(np.float32))",
-            "        self.last = 0.9 * getattr(self, 'last', 0.0) + total / max(1, clients)\n"
+            "        return replace(server, items=(server.items + "
+            'sums["items"] / max(1, sums.count)).astype(np.float32))',
+            "        self.last = 0.9 * getattr(self, 'last', 0.0) + sums['items'] / max(1, sums.count)\n"
             "        return replace(server, items=(server.items + self.last).astype(np.float32))",
         ),
     ),
@@ -137,7 +147,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     "it learns nothing from others": (
         "8",
         "popularity has",
-        ("items=(server.items + total / max(1, clients)).astype(np.float32)", "items=server.items"),
+        ('items=(server.items + sums["items"] / max(1, sums.count)).astype(np.float32)', "items=server.items"),
     ),
 }
 
@@ -179,7 +189,7 @@ def test_a_momentum_on_the_method_is_named(fedrec: Cli, example: str, tmp_path: 
         (
             "central.py",
             "from fedrec.methods.registry import register\n"
-            "from fedrec.methods.references.popularity import Popularity\n\n\n"
+            "from fedrec.methods.references.controls import Popularity\n\n\n"
             "@register\nclass Mine(Popularity):\n    name = 'mine'\n",
             "centralised references only",
         ),
