@@ -128,8 +128,16 @@ def _end(cluster: Cluster, run: Any) -> list[Any]:
 def _come_back(cluster: Cluster) -> None:
     """Start the node again until the server lets it in: its predecessor must be missed first."""
     for _ in range(40):
-        cluster.restart_node("node1")
-        time.sleep(6.0)
-        if cluster.crew.members["node1"].poll() is None:
+        if _let_in(cluster):
             return
+        time.sleep(5.0)
     raise AssertionError(cluster.crew.tail("node1", 20))
+
+
+def _let_in(cluster: Cluster) -> bool:
+    log = cluster.crew.log("node1")
+    before = log.stat().st_size
+    cluster.restart_node("node1")
+    member = cluster.crew.members["node1"]
+    wait(lambda: member.poll() is not None or b"SuperNode ID" in log.read_bytes()[before:], 120, "node1", cluster)
+    return member.poll() is None

@@ -17,6 +17,9 @@ from fedrec.deploy.messages.plain_values import BadLetter
 from fedrec.deploy.node.consent import accepted
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.errors import BadInput
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
+from fedrec.runs.folder import RunFolder
 from fedrec.secure.failures import Refusal
 
 NAMES = ("a", "b", "c")
@@ -109,3 +112,16 @@ def test_letters_that_are_none_are_refused(change: dict[str, Any]) -> None:
     head, blocks = pack_step(Step("run-1", 3, {"a": b"", "b/0": b"12"}))
     with pytest.raises(BadLetter):
         unpack_step(({**head, **change}, blocks))
+
+
+def test_a_federation_on_this_machine_reads_its_nodes_files_as_they_were_written(tmp_path: Path) -> None:
+    """Nodes that take part in secure sums refuse to be read without the list of members."""
+    given = {"data": "demo", "runtime": "flower", "nodes": 3, "secure": True, "secure_by": "nodes"}
+    settings = resolve("fcf", given)
+    runtime, folder = prepare(settings).runtime, RunFolder.create(tmp_path / "run", settings)
+    assert set(runtime._make_members(folder)) == {"node0", "node1", "node2"}
+    for options in runtime.node_options(folder):
+        assert accepted(options, settings.model_dump(mode="json")).secure
+        assert options.folder.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(BadInput, match="give --nodes 3 or more"):
+        prepare(resolve("fcf", {**given, "nodes": 2}))
