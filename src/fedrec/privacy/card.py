@@ -13,7 +13,7 @@ from fedrec.privacy.summed import SumNoise
 from fedrec.secure.accounting import spread
 
 REPLACE = "replace: one user's data become any other's; how many users there are, and who takes part, is public"
-OUTSIDE = ("metric sums of the evaluation (per node; a node with one user sends that user's values)",)
+OUTSIDE = ("metric sums of the evaluation (of a node, or of a cohort with secure sums over a network; without noise)",)
 """What leaves beside uploads and is never noised."""
 LOSSES = "mean training losses"
 
