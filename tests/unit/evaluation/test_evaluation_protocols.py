@@ -25,7 +25,8 @@ def test_strict_has_no_flaws_and_the_others_own_up() -> None:
     )
     assert not strict.leaky
     assert strict.paper is None
-    for name in sorted(set(PROTOCOLS) - {"strict"}):
+    assert not find("strict-new-users").leaky
+    for name in sorted(set(PROTOCOLS) - {"strict", "strict-new-users"}):
         protocol = find(name)
         assert protocol.flaws
         assert protocol.paper == name.removeprefix("paper-")

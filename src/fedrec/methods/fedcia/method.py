@@ -80,7 +80,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
 
     def aggregate(self, server: CiaServer, replies: Iterator[Reply[CiaUpload]], keys: Keys) -> CiaServer:
         if self.factors(server):  # thin factors of a mean are not the mean of thin factors
-            return self.exchange.fold_factors(server, replies)
+            return self._filtered(self.exchange.fold_factors(server, replies))
         return super().aggregate(server, replies, keys)
 
     def factors(self, server: CiaServer) -> bool:
@@ -96,10 +96,13 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
         return self.exchange.summands(upload)
 
     def finish(self, server: CiaServer, sums: Sums, keys: Keys) -> CiaServer:
-        moved = self.exchange.finish(server, sums)
+        return self._filtered(self.exchange.finish(server, sums))
+
+    def _filtered(self, server: CiaServer) -> CiaServer:
+        """With the low-pass filter of the normalised mean, where that is asked for."""
         if self.settings.parameter_free and self.settings.global_filter == "normalised":
-            return normalised.with_filter(moved, self.settings.k, self.settings.alpha)
-        return moved
+            return normalised.with_filter(server, self.settings.k, self.settings.alpha)
+        return server
 
     def score(self, private: OwnModel, model: Any, block: Block, items: Int32 | None = None) -> Float32:
         scores = self.exchange.score(private, model, block)
