@@ -233,6 +233,7 @@ CASES: dict[str, Case] = {
     "fedease": case("fedease"),
     "fedease noise dense": case("fedease", noise=0.001, upload_form="dense"),
     "fedease organisations": case("fedease", {"clients": 7}),
+    "fedease users alike": case("fedease", scale="user"),
     "fedelsa": case("fedelsa"),
     "fedspectral": case("fedspectral"),
     "fedspectral ease": case("fedspectral", filter="ease"),

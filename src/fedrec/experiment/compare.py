@@ -115,7 +115,7 @@ def _planned(
     kinds, failures = _kinds([one for one in found if not one.done], seeds)
     own = share_settings(kinds, [one.method for one in found], sets)
     jobs = [Job(settings, path, "finished", one.name) for one in found for path, settings in one.done]
-    control = None
+    control = next((settings for one in found if one.name == "random" for _, settings in one.done), None)
     for seed in seeds:  # all methods under one seed first: an interrupted comparison is complete as far as it goes
         for one in found:
             if one.done or one.method not in kinds:
@@ -274,6 +274,7 @@ def write_report(comparison: Comparison, out: Path, command: str = "") -> list[P
     from fedrec.report.text.markdown import markdown_page
     from fedrec.report.text.records import as_csv
 
+    out.mkdir(parents=True, exist_ok=True)  # where all runs lie elsewhere nobody has made it
     drawn = {
         "compare.png": (dot_plot(comparison), f"{comparison.main} of every method"),
         "curves.png": (curve_plot(comparison), f"{comparison.main} on validation over rounds"),
