@@ -23,10 +23,10 @@ demo: $(STAMP) ## the main job: compare methods on MovieLens-100K (made-up data 
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh benchmarks/demo.sh
 
 test: $(STAMP) lint types ## all that CI runs: style, types, every test (under 15 minutes on 2 cores)
-	$(BIN)/python -m pytest tests -n 2 --dist loadfile --no-loadscope-reorder
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder
 
 test-fast: $(STAMP) ## the tests that take seconds
-	$(BIN)/python -m pytest tests/unit tests/cli -n 2 -m "not slow"
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests/unit tests/cli -n 3 -m "not slow"
 
 test-all: $(STAMP) ## also the long ones: every method over Flower
 	FEDREC_ALL_METHODS=1 $(BIN)/python -m pytest tests

@@ -28,6 +28,7 @@ def try_out(
     """Cut data into nodes' files, federate them over real sockets, and recommend on the first node."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty; give a new folder with --out")
+    folder = folder.resolve()  # Flower takes no relative paths
     nodes = chosen.nodes
     files = cut(data, nodes, folder)
     names = list(files)
