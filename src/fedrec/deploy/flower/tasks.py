@@ -27,6 +27,9 @@ from fedrec.runs.atomic import private_opener
 PATIENCE = 10.0
 """Seconds for which a call on this machine is tried again: longer, and the other side is gone."""
 
+AT_REST, POLL_AT_REST = 5.0, 0.5
+"""Seconds without a task after which one is looked for less often, and how often then: looking costs a processor."""
+
 
 class ForeignApplication(Exception):
     """A run that brings another application than the one installed here."""
@@ -84,6 +87,7 @@ def waiting_tasks(
         master_secret=secret, protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"})
     )
     client = runtime.client(signed, patient=False)
+    busy = time.monotonic()
     while alive():
         try:
             found = client.AcquireTask(AcquireTaskRequest(supported_task_types=[kind]))
@@ -92,8 +96,9 @@ def waiting_tasks(
             continue
         if found.HasField("task") and found.token:
             yield found.token
+            busy = time.monotonic()
         else:
-            time.sleep(poll)
+            time.sleep(poll if time.monotonic() - busy < AT_REST else max(poll, POLL_AT_REST))
 
 
 @contextmanager
