@@ -24,7 +24,7 @@ from fedrec.maths.interaction_matrix import inverse_root
 from fedrec.methods.fedease import FedEase
 from fedrec.methods.fedspectral import FedSpectral, unit_columns
 from fedrec.report.page.parts import data_block
-from fedrec.report.page.render import asset, checksum
+from fedrec.report.page.render import asset, head
 from fedrec.runs.atomic import write_text
 from fedrec.serve.assets_of import own_asset
 from fedrec.simulate.clients import Clients
@@ -125,23 +125,7 @@ def html(title: str, about: str, content: dict[str, Any]) -> str:
     """The file."""
     style = asset("page.css") + own_asset("private.css")
     script = own_asset("private.js")
-    policy = "; ".join(
-        ("default-src 'none'", f"style-src '{checksum(style)}'", f"script-src '{checksum(script)}'", "img-src data:",
-         "connect-src 'none'", "base-uri 'none'", "form-action 'none'")
-    )  # fmt: skip
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<title>{escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
+    return f"""{head(title, style, script)}<body>
 <a class="skip" href="#search">Skip to the search</a>
 <header class="top private">
 <button class="theme" type="button" hidden>Dark</button>

@@ -35,36 +35,13 @@ class Page:
 def render(page: Page, more_script: str = "", connect: str = "'none'") -> str:
     """The file; ``more_script`` runs after the page's own, ``connect`` is whom it may ask (a source of a policy)."""
     style, script = asset("page.css"), asset("page.js") + more_script
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"style-src '{checksum(style)}'",
-            f"script-src '{checksum(script)}'",
-            "img-src data:",
-            f"connect-src {connect}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
     contents = join(f'<li><a href="#{s.id}">{escape(s.short or s.title)}</a></li>' for s in page.sections)
     body = join(
         f'<section id="{s.id}" aria-labelledby="{s.id}-title"><h2 id="{s.id}-title">{escape(s.title)}</h2>\n{s.body}'
         "\n</section>"
         for s in page.sections
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<title>{escape(page.title)}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
+    return f"""{head(page.title, style, script, connect)}<body>
 <a class="skip" href="#main">Skip to the results</a>
 <header class="top">
 <h1>{escape(page.title)}</h1>
@@ -81,6 +58,34 @@ def render(page: Page, more_script: str = "", connect: str = "'none'") -> str:
 <script>{script}</script>
 </body>
 </html>
+"""
+
+
+def head(title: str, style: str, script: str, connect: str = "'none'") -> str:
+    """A file up to its body: its policy allows this style, this script, and no request but to ``connect``."""
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src '{checksum(style)}'",
+            f"script-src '{checksum(script)}'",
+            "img-src data:",
+            f"connect-src {connect}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
 """
 
 
