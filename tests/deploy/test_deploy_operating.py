@@ -6,12 +6,16 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from direct import RUN, federation, records_of
 from live import new_run, start_cluster, wait
 
 from command_line import Cli
+from fedrec.core.block import World
+from fedrec.core.method import Keys
 from fedrec.deploy import operating
 from fedrec.deploy.admission import Admission, fingerprint
 from fedrec.deploy.messages.letters import Hello, Meet
@@ -166,8 +170,6 @@ def test_a_node_that_comes_later_takes_part_from_the_next_round(tmp_path: Path) 
 
 def test_numbers_stay_when_a_node_joins() -> None:
     def hello(name: str, *keys: int) -> Hello:
-        import numpy as np
-
         return Hello(name, np.array(keys, np.uint64), np.ones(len(keys), np.int64))
 
     roster = Roster.of([hello("m", 1, 2), hello("z", 3)]).with_newcomers([hello("a", 4)])
@@ -182,8 +184,35 @@ def test_a_method_with_state_per_client_keeps_to_its_nodes(tmp_path: Path, caplo
     made, plan, progress, _ = federation(tmp_path, settings, 2)
     made.arrivals = lambda: [Hello("late", made.client_keys()[:1] + 1, made.roster.places[0].users[:1])]
     records_of(made, plan, progress)
-    assert "late must wait for the next run" in caplog.text
+    assert "late cannot join: fedca keeps state per client" in caplog.text
     assert made.roster.find("late") is None
+
+
+def test_a_newcomer_that_claims_the_impossible_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, plan, progress, _ = federation(tmp_path, SETTINGS, 2)
+    many = 2_000_000
+    late = Hello("late", np.arange(many, dtype=np.uint64), np.full(many, 2**40))
+    made.arrivals = lambda: [late] if made.roster.find("late") is None else []
+    start, clients = type(made.method).start_server, list[int]()
+
+    def counted(self: Any, world: World, keys: Keys) -> Any:
+        clients.append(world.n_clients)
+        return start(self, world, keys)
+
+    monkeypatch.setattr(type(made.method), "start_server", counted)
+
+    def refused(roster: Roster) -> None:
+        raise MemoryError("no room for their keys")
+
+    made.joined = refused
+    records = records_of(made, plan, progress)
+    assert len(records) == 4
+    assert not any(r.missing for r in records)
+    assert caplog.text.count("late cannot join") == 1
+    assert made.roster.find("late") is None
+    assert 0 < max(clients) < many, "state was made for as many clients as somebody claimed"
 
 
 def test_a_federation_is_tried_stopped_and_killed(tmp_path: Path) -> None:

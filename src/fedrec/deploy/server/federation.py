@@ -194,24 +194,30 @@ class Federation:
         if not newcomers:
             return
         self._turned_away |= {hello.name for hello in newcomers}  # unless all goes well below
+        names = ", ".join(hello.name for hello in newcomers)
         try:
+            if self._keeps_state_per_client():
+                raise BadInput(f"{self.method.name} keeps state per client, so they must wait for the next run")
             roster = self.roster.with_newcomers(newcomers)
-        except BadInput as problem:
-            log.warning("nobody joins: %s", problem)
-            return
-        world = roster.world(self.world.name, self.world.n_items)
-        server = self.method.start_server(world, Keys(self.seed, 0))
-        if shapes(server) != shapes(self.server):
-            names = ", ".join(hello.name for hello in newcomers)
-            log.warning("%s must wait for the next run: %s keeps state per client", names, self.method.name)
+            world = roster.world(self.world.name, self.world.n_items)
+            template = Template.of(self.method, self.server, world, self.seed)
+            self.joined(roster)
+        except Exception as problem:  # whatever they say of themselves, the run goes on without them
+            log.warning("%s cannot join: %s", names, one_line(problem))
             return
         self._turned_away.clear()
-        self.joined(roster)
-        self.roster, self.world = roster, world
-        self.template = Template.of(self.method, self.server, world, self.seed)
+        self.roster, self.world, self.template = roster, world, template
         self.taken |= {hello.name: 0 for hello in newcomers}
         for hello in newcomers:
             log.info("%s joins with %d clients", hello.name, len(hello.client_keys))
+
+    def _keeps_state_per_client(self) -> bool:
+        """Whether the server's state grows with the clients; tried small, because newcomers may claim any number."""
+        two, three = (
+            shapes(self.method.start_server(replace(self.world, n_users=n, n_clients=n), Keys(self.seed, 0)))
+            for n in (2, 3)
+        )
+        return two != three
 
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate round ``number`` on the nodes, and let them train the next round with the same download."""
