@@ -28,6 +28,7 @@ from fedrec.cli import (
     watch,
 )
 from fedrec.errors import BadInput
+from fedrec.extras import missing
 
 app = typer.Typer(
     name="fedrec",
@@ -84,6 +85,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as problem:
+        if isinstance(problem, ModuleNotFoundError) and (lack := missing(problem)) is not None:
+            typer.echo(f"fedrec: {lack}", err=True)
+            sys.exit(2)
         if os.environ.get("FEDREC_DEBUG"):
             raise
         typer.echo(f"fedrec: failed: {type(problem).__name__}: {problem} (FEDREC_DEBUG=1 shows where)", err=True)
