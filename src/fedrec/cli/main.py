@@ -74,7 +74,7 @@ def common(
 def main() -> None:
     """Entry point: bad input is one line and status 2, an interrupt is status 130, never a traceback."""
     try:
-        app()
+        app(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
     except BadInput as problem:
         typer.echo(f"fedrec: {problem}", err=True)
         sys.exit(2)
