@@ -84,7 +84,7 @@ def navigation(source: Path) -> list[object]:
 
     contents: list[object] = ["index.md"]
     for title, folders in SECTIONS.items():
-        pages = [page for folder in folders for page in under(source / folder)]
+        pages = [page for folder in folders if (source / folder).is_dir() for page in under(source / folder)]
         contents.append({title: pages + [place for place in RESULTS if title == "Results"]})
     return contents
 
@@ -115,10 +115,15 @@ def configuration(source: Path, out: Path) -> dict[str, object]:
 
 
 def build(work: Path, out: Path, notebooks: Mapping[str, str | bytes]) -> None:
-    """Assemble the pages below ``work`` and build the site in ``out``; ends with an error where a link is broken."""
+    """Assemble the pages in ``work/pages`` and build the site in ``out``."""
+    shutil.rmtree(work / "pages", ignore_errors=True)
+    assemble(work / "pages", notebooks)
+    render(work, out)
+
+
+def render(work: Path, out: Path) -> None:
+    """The pages in ``work/pages`` as a site; ends with an error where a link is broken."""
     source = work / "pages"
-    shutil.rmtree(source, ignore_errors=True)
-    assemble(source, notebooks)
     settings = work / "mkdocs.yml"
     settings.write_text(yaml.safe_dump(configuration(source, out.resolve()), sort_keys=False), encoding="utf-8")
     subprocess.run(
