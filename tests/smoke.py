@@ -1,4 +1,4 @@
-"""First steps with an installed fedrec, from a folder of its own: ``python tests/smoke.py``; ends with one line.
+"""First steps with an installed fedrec, from a folder of its own: ``python tests/smoke.py [METHOD]``.
 
 Needs nothing but the base install, no network and no checkout. ``make smoke`` runs it in a clean environment with the
 wheel; ``tests/test_wheel.py`` in one that borrows the packages of the Python that runs the tests.
@@ -22,7 +22,7 @@ def fedrec(*words: str) -> str:
 
 
 def output(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
     if done.returncode:
         sys.exit(f"smoke: {' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout
@@ -33,7 +33,7 @@ def check(holds: object, what: str) -> None:
         sys.exit(f"smoke: {what}")
 
 
-def main() -> None:
+def main(method: str = "fedavg") -> None:
     check(not os.environ.get("PYTHONPATH"), "PYTHONPATH is set: another fedrec could be the one that is tried")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -55,7 +55,7 @@ def main() -> None:
         check("ml-100k" in SOURCES, "the sources of data are missing")
         check(all(find(paper).tables for paper in PAPERS), "the papers' tables are missing")
         where = ["--data", "own.csv", "--columns", "user=CustomerID,item=SKU,time=purchased_at"]
-        fedrec("run", "fedavg", *where, "--rounds", "2", "--out", "run")
+        fedrec("run", method, *where, "--rounds", "2", "--out", "run")
         first = fedrec("recommend", "run", "--user", "c3", "-k", "3")
         items = [one.item for one in package.open_run("run").recommend("c3", k=3)]
         check(len(items) == 3 and all(item in first for item in items), f"{first!r} and {items} are not the same")
@@ -65,4 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
