@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-all laws lint format types bench docs clean
+.PHONY: help install demo test test-fast test-all laws lint format types bench smoke docs clean
 
 help: ## say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,18 +35,28 @@ laws: $(STAMP) ## every law for one method: make laws METHOD=fedavg
 	FEDREC_LAWS_METHOD="$(METHOD)" $(BIN)/python -m pytest tests/laws
 
 lint: $(STAMP) ## check style
-	$(BIN)/ruff check --no-cache src tests benchmarks
-	$(BIN)/ruff format --no-cache --check src tests benchmarks
+	$(BIN)/ruff check --no-cache src tests benchmarks docs/site
+	$(BIN)/ruff format --no-cache --check src tests benchmarks docs/site
 
 format: $(STAMP) ## format and fix style
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks docs/site
+	$(BIN)/ruff check --fix src tests benchmarks docs/site
 
 types: $(STAMP) ## check types, strictly
 	$(BIN)/mypy
+
+smoke: $(STAMP) ## a clean environment with the wheel, and first steps in it: make smoke PYTHON=python3.13
+	rm -rf build/smoke
+	$(BIN)/python -m build --no-isolation --outdir build/smoke .
+	$(PYTHON) -m venv build/smoke/venv
+	build/smoke/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/smoke/*.whl
+	cd build/smoke && venv/bin/python ../../tests/smoke.py
+
+docs: $(STAMP) ## the documentation as a site in build/site; a broken link is an error
+	$(BIN)/python docs/site/build_site.py
 
 bench: $(STAMP) ## seconds, memory and bytes beside a naive loop, as ratios in one run
 	$(BIN)/python benchmarks/bench.py
 
 clean: ## remove what was made here
-	rm -rf $(VENV) runs bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build runs bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

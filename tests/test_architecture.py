@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from fedrec.extras import EXTRAS
 from house import AT_THE_TOP, LAYERS, Tree, circles, imports, violations
 
 SOURCE = Path(__file__).parent.parent / "src" / "fedrec"
@@ -17,8 +21,13 @@ def test_the_house_keeps_its_rules() -> None:
     assert violations(SOURCE) == []
 
 
+@cache
+def our_tree() -> Tree:
+    return Tree(SOURCE)
+
+
 def test_the_rules_see_the_whole_house() -> None:
-    tree = Tree(SOURCE)
+    tree = our_tree()
     assert len(tree.files) > 250
     graph = tree.graph()
     assert "fedrec.keyed" in graph["fedrec.core.method"]  # `from fedrec import keyed`
@@ -123,6 +132,28 @@ def test_only_kernels_import_numba() -> None:
         if path.parent != SOURCE / "learn" / "kernel" and not path.stem.endswith("_kernel") and path.stem != "compiled":
             text = path.read_text()
             assert not [how for how in ("import numba", "from numba", "llvmlite") if how in text], path
+
+
+IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "pycryptodome": "Crypto", "mlflow-skinny": "mlflow"}
+BRINGS = {"fastapi": {"starlette"}, "scikit-learn": {"threadpoolctl"}, "typer": {"click"}, "numba": {"llvmlite"}}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Every foreign package comes with the base or with the extra that its missing line names."""
+
+    def brought(requirements: list[str]) -> set[str]:
+        names = {re.split(r"[\[<>=!~ ;]", one)[0] for one in requirements}
+        with_them = (BRINGS[name] for name in names & BRINGS.keys())
+        return {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}.union(*with_them)
+
+    project = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    base = brought(project["dependencies"])
+    extras = {name: brought(needed) for name, needed in project["optional-dependencies"].items()}
+    assert not base & EXTRAS.keys()
+    assert [package for package, extra in EXTRAS.items() if package not in extras[extra]] == []
+    foreign = {one.module.split(".")[0] for found in our_tree().imports.values() for one in found}
+    foreign -= base | EXTRAS.keys() | sys.stdlib_module_names | {"fedrec"}
+    assert foreign <= {"httpx"}  # in deploy/flower/, which begins with flwr
 
 
 METHODS = SOURCE / "methods"

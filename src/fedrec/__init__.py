@@ -135,6 +135,9 @@ def tune(
 
     >>> fedrec.tune("fedavg", data="ml-100k", trials=15, out="runs/tune")[0].best      # doctest: +SKIP
     """
+    from fedrec.extras import needs
+
+    needs("optuna", "fedrec.tune")
     from fedrec.experiment.tune import finish, launch
     from fedrec.experiment.tune.study import Budget
 

@@ -68,6 +68,7 @@ def compare(
     from fedrec.cli.progress import Lines
     from fedrec.cli.result import write_json
     from fedrec.experiment import compare as comparing
+    from fedrec.extras import left_out
     from fedrec.report.model.leaderboard import Leaderboard
     from fedrec.report.text.leaderboard import board_json
     from fedrec.report.text.records import as_json
@@ -111,6 +112,8 @@ def compare(
     if json_file is not None:
         write_json(json_file, board_json(board, command) if several else as_json(comparisons[0], command))
     typer.echo(f"report: {', '.join(map(str, written))}")
+    if lack := left_out("matplotlib", "figures as files (the page has its own)"):
+        typer.echo(lack, err=True)
     if any(comparison.failures for comparison in comparisons) and not so_far:
         raise typer.Exit(1)
 

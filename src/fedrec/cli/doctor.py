@@ -9,10 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 
 import typer
 
+from fedrec.extras import how_to_install
+
 PACKAGES = (
-    "torch", "numba", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "pydantic", "safetensors",
-    "matplotlib", "dp-accounting", "flwr",
+    "torch", "numba", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "pydantic", "safetensors", "dp-accounting",
 )  # fmt: skip
+OPTIONAL = ("flwr", "matplotlib", "optuna", "fastapi")
 
 
 def doctor() -> None:
@@ -24,7 +26,12 @@ def doctor() -> None:
             typer.echo(f"{name:<13} {version(name)}")
         except PackageNotFoundError:
             faults += 1
-            typer.echo(f"{name:<13} MISSING: pip install -c constraints.txt {name}")
+            typer.echo(f"{name:<13} MISSING: {how_to_install(name)}")
+    for name in OPTIONAL:
+        try:
+            typer.echo(f"{name:<13} {version(name)}")
+        except PackageNotFoundError:
+            typer.echo(f"{name:<13} not installed; where it is wanted: {how_to_install(name)}")
     faults += _kernel() + _cuda()
     _data()
     if faults:

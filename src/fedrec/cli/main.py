@@ -28,6 +28,7 @@ from fedrec.cli import (
     watch,
 )
 from fedrec.errors import BadInput
+from fedrec.extras import missing
 
 app = typer.Typer(
     name="fedrec",
@@ -73,7 +74,7 @@ def common(
 def main() -> None:
     """Entry point: bad input is one line and status 2, an interrupt is status 130, never a traceback."""
     try:
-        app()
+        app(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
     except BadInput as problem:
         typer.echo(f"fedrec: {problem}", err=True)
         sys.exit(2)
@@ -84,6 +85,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as problem:
+        if isinstance(problem, ModuleNotFoundError) and (lack := missing(problem)) is not None:
+            typer.echo(f"fedrec: {lack}", err=True)
+            sys.exit(2)
         if os.environ.get("FEDREC_DEBUG"):
             raise
         typer.echo(f"fedrec: failed: {type(problem).__name__}: {problem} (FEDREC_DEBUG=1 shows where)", err=True)

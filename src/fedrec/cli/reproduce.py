@@ -67,6 +67,7 @@ def reproduce(
     from fedrec.cli.result import write_json
     from fedrec.experiment import reproduce as reproducing
     from fedrec.experiment.message_bytes import bytes_table
+    from fedrec.extras import left_out
     from fedrec.recipes import published
     from fedrec.report.text.reproduction import as_json
     from fedrec.runs.recipes import read_recipes
@@ -108,6 +109,8 @@ def reproduce(
         write_json(json_file, as_json(done, command))
     written = reproducing.write_report(done, folder, command)
     typer.echo(f"report: {', '.join(map(str, written))}")
+    if lack := left_out("matplotlib", "figures as files (the page has its own)"):
+        typer.echo(lack, err=True)
     if done.failures:
         raise typer.Exit(1)
 

@@ -70,6 +70,7 @@ def tune(
     from fedrec.cli.compare import command_line, data_names
     from fedrec.experiment.tune import finish, launch
     from fedrec.experiment.tune.study import Budget
+    from fedrec.extras import left_out
 
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
@@ -97,6 +98,8 @@ def tune(
         typer.echo(f"{left} of {state.total} trials are left; the same command goes on from there", err=True)
     if written:
         typer.echo(f"report: {', '.join(map(str, written[:2]))}")
+        if lack := left_out("matplotlib", "pictures of the searches"):
+            typer.echo(lack, err=True)
     if not any(search.best for search in searches) and not waiting:
         raise typer.Exit(1)
 

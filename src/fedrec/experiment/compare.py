@@ -18,6 +18,7 @@ from fedrec.experiment.entrants import Entrant, entrants, of_folders
 from fedrec.experiment.jobs import Job, OtherSettings, folder_state, open_jobs, reason_of
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
+from fedrec.extras import installed
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.columns import canary_metric, main_metric, shown
 from fedrec.report.model.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
@@ -276,11 +277,12 @@ def write_report(comparison: Comparison, out: Path, command: str = "") -> list[P
 
     out.mkdir(parents=True, exist_ok=True)  # where all runs lie elsewhere nobody has made it
     drawn = {
-        "compare.png": (dot_plot(comparison), f"{comparison.main} of every method"),
-        "curves.png": (curve_plot(comparison), f"{comparison.main} on validation over rounds"),
+        "compare.png": (dot_plot, f"{comparison.main} of every method"),
+        "curves.png": (curve_plot, f"{comparison.main} on validation over rounds"),
     }
     figures = []
-    for file, (figure, text) in drawn.items():
+    for file, (draw, text) in drawn.items():
+        figure = draw(comparison) if installed("matplotlib") else None
         if figure is None:
             (out / file).unlink(missing_ok=True)  # of an earlier comparison in this folder
             continue

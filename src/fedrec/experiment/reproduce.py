@@ -25,6 +25,7 @@ from fedrec.experiment.compare import exact_chance
 from fedrec.experiment.jobs import Job, folder_state, open_jobs, reason_of
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
+from fedrec.extras import installed
 from fedrec.methods.registry import find as find_method
 from fedrec.methods.registry import names as method_names
 from fedrec.recipes.published import Column, PublishedTable, TableRow
@@ -295,7 +296,7 @@ def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]
     figures = []
     for panel in done.panels:
         file = f"{done.file}-{panel.column.key}.png"
-        figure = dot_plot(done, panel) if done.table.kind == "quality" else None
+        figure = dot_plot(done, panel) if done.table.kind == "quality" and installed("matplotlib") else None
         if figure is None:
             (out / file).unlink(missing_ok=True)  # of an earlier time
             continue

@@ -240,7 +240,7 @@ def test_what_cannot_be_tuned_is_bad_input(tmp_path: Path, monkeypatch: pytest.M
     study(tmp_path)
     with pytest.raises(BadInput, match=r"other settings.*steps is 40 there, 50 now"):
         study(tmp_path, steps=50)
-    with pytest.raises(BadInput, match="needs the package submitit"):
+    with pytest.raises(BadInput, match="needs submitit"):
         launch.carry_out(launch.Order(("ease",), (SMALL,), {}, {}, Budget(), tmp_path / "s"), launcher="submitit")
     (tmp_path / "r.yaml").write_text(json.dumps({"defaults": [{"method": "fedavg"}]}))
     with pytest.raises(BadInput, match="holds no recipes"):

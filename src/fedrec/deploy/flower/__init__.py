@@ -9,3 +9,7 @@ grid, records   letters over Flower's grid
 bundle          the application's name tag, whose hash server and nodes compare
 commands        Flower's processes as fedrec starts them
 """
+
+from fedrec.extras import needs
+
+needs("flwr", "a federation over a network")

@@ -18,6 +18,7 @@ from fedrec.experiment.pool import thread_limits
 from fedrec.experiment.tune.packed import pack
 from fedrec.experiment.tune.study import Budget, Study, plan
 from fedrec.experiment.tune.worker import Worker
+from fedrec.extras import needs
 from fedrec.report.model.search import Trial
 
 POLL_SECONDS = 1.0
@@ -181,10 +182,9 @@ def _start(order: Order, jobs: int, deadline: float) -> subprocess.Popen[str]:
 
 def _on_cluster(order: Order, jobs: int, tell: Callable[[], None]) -> None:
     """Workers as jobs of a SLURM cluster; the folder must lie where all of its machines see it."""
-    try:
-        import submitit
-    except ImportError:
-        raise BadInput("--launcher submitit needs the package submitit (pip install 'fedrec[slurm]')") from None
+    needs("submitit", "--launcher submitit")
+    import submitit
+
     executor = submitit.AutoExecutor(folder=str(order.out / "slurm"))
     hours = 24.0 if order.budget.hours is None else order.budget.hours
     executor.update_parameters(timeout_min=int(60 * hours) + 5, name="fedrec-tune")

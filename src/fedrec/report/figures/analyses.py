@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from matplotlib.figure import Figure
 
 from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, sheet
 from fedrec.report.text.csv_text import csv_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Measured(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from fedrec.extras import needs
 from fedrec.report.model.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ LEFT = 1.1
 
 def sheet(width: float, height: float, *, fitted: bool = False) -> Figure:
     """An empty figure, in inches; ``fitted`` leaves its margins to matplotlib."""
+    needs("matplotlib", "a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

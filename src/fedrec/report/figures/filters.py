@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from fedrec.report.figures.canvas import FAINT, INK, SOFT, sheet
 from fedrec.report.model.filters import Level, Shown, Spot
 from fedrec.report.text.csv_text import csv_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BLUES = ("#9ecae1", "#4292c6", "#08519c", "#08306b")
 OTHERS = ("#009E73", "#CC79A7", "#E69F00", "#000000")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from fedrec.report.figures.canvas import INK, PALETTE, SOFT, sheet
 from fedrec.report.text.csv_text import csv_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Mapped(Protocol):

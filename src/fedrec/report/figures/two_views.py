@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fedrec.report.figures.canvas import PALETTE, SOFT, sheet
 from fedrec.report.text.csv_text import csv_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CUT = 0.003
 """Correlations within +- this are shown as none, as in Figure 7."""
