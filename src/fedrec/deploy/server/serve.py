@@ -55,7 +55,9 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     plain = settings.model_dump(mode="json", exclude={"data_dir"})
     exchange = connect(Meet(job.run, json.dumps(plain), job.catalogue), job.rules.poll)
     if job.roster is None:
+        later, exchange.meet_seconds = exchange.meet_seconds, job.rules.deadline  # who reads a large file takes longer
         job = job.with_roster(Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
+        exchange.meet_seconds = later  # rounds do not wait as long for who comes later
         job.write(path)
     assert job.roster is not None
     roster: Roster = job.roster

@@ -1,0 +1,67 @@
+"""The server's side of Flower: what one node does, or what is lost on the way to it, costs nobody else a round."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from flwr.app import RecordDict
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
+from flwr.superlink.grid import http_grid
+
+from fedrec.deploy.flower.grid import GridExchange
+from fedrec.deploy.messages.letters import Fault, Meet
+
+
+class Grid:
+    """Two nodes: what node 2 announces never comes, and sending to node 1 fails a few times."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures, self.sent = failures, list[int]()
+
+    def push_messages(self, messages: Any) -> list[str]:
+        (message,) = messages
+        if message.metadata.dst_node_id == 1 and self.failures:
+            self.failures -= 1
+            raise ConnectionError("the push session may have expired")
+        self.sent.append(message.metadata.dst_node_id)
+        return [str(message.metadata.dst_node_id)]
+
+    def pull_messages(self, wanted: Any) -> list[Any]:
+        found = []
+        for number in sorted(wanted, reverse=True):  # the one that hangs first
+            try:
+                http_grid.pull_objects([number], self.content)
+            except ObjectPullError:
+                continue
+            reply = SimpleNamespace(reply_to_message_id=number)
+            found.append(SimpleNamespace(metadata=reply, has_error=lambda: False, content=number))
+        return found
+
+    @staticmethod
+    def content(number: str) -> bytes:
+        if number == "2":
+            raise ObjectUnavailableError(number)
+        return b"here"
+
+
+def exchange(grid: Grid) -> GridExchange:
+    return GridExchange(grid, Meet("run", "{}", ()), poll=0.01)
+
+
+def test_who_announces_an_answer_and_sends_none_is_waited_for_no_longer_than_others() -> None:
+    before = http_grid.pull_objects
+    asked = {"one": (1, RecordDict()), "two": (2, RecordDict())}
+    found = exchange(Grid())._round_trip(asked, "train", "1", 0.3)  # by itself Flower would wait for two hours
+    assert found["one"] == "1"
+    assert isinstance(found["two"], Fault)
+    assert http_grid.pull_objects is before
+
+
+@pytest.mark.parametrize(("failures", "sent"), [(2, [1]), (9, [])])
+def test_a_message_that_cannot_be_sent_is_tried_again_and_ends_nothing(failures: int, sent: list[int]) -> None:
+    grid = Grid(failures)
+    found = exchange(grid)._round_trip({"one": (1, RecordDict())}, "train", "1", 5.0)
+    assert grid.sent == sent
+    assert isinstance(found["one"], Fault) != bool(sent)
