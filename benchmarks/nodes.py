@@ -31,16 +31,18 @@ KINDS = {"flower-supernode": "Flower's part", "node_process": "node's work", "fe
 """By a word of the command; the first that fits."""
 
 
-class Memory:
-    """Looks at the processes of a federation again and again."""
+class Processes:
+    """Looks at the processes of a federation again and again: their memory, and what they have cost."""
 
     def __init__(self, below: Path, every: float = 3.0) -> None:
         self.mark, self.every, self.over = str(below).encode(), every, threading.Event()
         self.peaks: dict[str, dict[int, float]] = defaultdict(dict)
+        self.cpu: dict[str, dict[int, float]] = defaultdict(dict)
+        """Seconds of a processor by kind and process, so far."""
         self.whole = 0.0
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> Processes:
         self.thread.start()
         return self
 
@@ -60,6 +62,8 @@ class Memory:
                     size = self._share(entry)
                     found += size
                     self.peaks[kind][int(entry.name)] = max(size, self.peaks[kind].get(int(entry.name), 0.0))
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                    self.cpu[kind][int(entry.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
             self.whole = max(self.whole, found)
 
     @staticmethod
@@ -108,19 +112,23 @@ def measure(folder: Path, given: Any, data: str) -> None:
     began = time.perf_counter()
     marks: list[float] = []
     records: list[Record] = []
+    costs: list[dict[str, float]] = []
 
     def on_round(record: Record, _: object) -> None:
         marks.append(time.perf_counter() - began)
+        costs.append({kind: sum(each.values()) for kind, each in dict(memory.cpu).items()})
         records.append(record)
         print(f"  round {record.round:2d} after {marks[-1]:6.1f} s: {record.participants} clients, "
               f"missing {len(record.missing)}", flush=True)  # fmt: skip
 
-    with Memory(folder) as memory:
+    with Processes(folder) as memory:
         try_out(folder, chosen, data, on_round, lambda line: None)
-    report(given, memory, marks, records)
+    report(given, memory, marks, records, costs)
 
 
-def report(given: Any, memory: Memory, marks: list[float], records: list[Record]) -> None:
+def report(
+    given: Any, memory: Processes, marks: list[float], records: list[Record], costs: list[dict[str, float]]
+) -> None:
     print(f"{given.method}: {given.nodes} nodes, {len(records)} rounds complete, {os.cpu_count()} cores")
     print(f"  first round after {marks[0]:.0f} s (keys, {given.nodes} nodes started, met, trained)")
     apart = [after - before for before, after in zip(marks, marks[1:], strict=False)]
@@ -133,6 +141,9 @@ def report(given: Any, memory: Memory, marks: list[float], records: list[Record]
     for kind, peaks in sorted(memory.peaks.items()):
         print(f"  {kind}: {len(peaks)} processes, {statistics.mean(peaks.values()):.0f} MiB each on average, "
               f"{max(peaks.values()):.0f} MiB the largest")  # fmt: skip
+    for kind, before in costs[0].items() if apart else ():
+        spent = (costs[-1][kind] - before) / len(apart)
+        print(f"  {kind}: {spent:.2f} s of a processor a round, {1000 * spent / given.nodes:.0f} ms a node and round")
     own = sum(sum(memory.peaks[kind].values()) for kind in ("Flower's part", "node's work"))
     print(f"  memory: {own / given.nodes:.0f} MiB a node, {memory.whole / 1024:.1f} GiB in all at its highest")
     print(f"  missing: {sum(len(r.missing) for r in records)}")

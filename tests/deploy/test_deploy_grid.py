@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from flwr.app import RecordDict
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
+from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import http_grid
 
 from fedrec.deploy.flower.grid import GridExchange
@@ -44,6 +45,13 @@ class Grid:
         if number == "2":
             raise ObjectUnavailableError(number)
         return b"here"
+
+
+@pytest.fixture(autouse=True)
+def inside_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower makes messages only there."""
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
 
 
 def exchange(grid: Grid) -> GridExchange:

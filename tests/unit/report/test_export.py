@@ -130,9 +130,7 @@ def test_what_is_not_finite_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("tool", ["tensorboard", "mlflow"])
-def test_a_missing_package_is_one_line(
-    tool: str, tmp_path: Path, fedrec: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_one_line(tool: str, tmp_path: Path, fedrec: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == tool]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, tool, None)

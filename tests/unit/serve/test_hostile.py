@@ -6,7 +6,6 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -134,7 +133,7 @@ def test_who_sends_slowly_is_not_waited_for(served: Running, sent: str, monkeypa
         b"\x16\x03\x01\x02\x00\x01\x00",
         b"GET / HTTP/9.9\r\n\r\n",
         b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-        b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
         b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n",
     ],
 )
