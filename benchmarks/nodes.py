@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def report(
 ) -> None:
     print(f"{given.method}: {given.nodes} nodes, {len(records)} rounds complete, {os.cpu_count()} cores")
     print(f"  first round after {marks[0]:.0f} s (keys, {given.nodes} nodes started, met, trained)")
-    apart = [after - before for before, after in zip(marks, marks[1:], strict=False)]
+    apart = [after - before for before, after in pairwise(marks)]
     if apart:
         print(f"  seconds a round: {statistics.median(apart):.1f} (median), {max(apart):.1f} (longest)")
     parts = {name: statistics.mean(r.seconds[name] for r in records) for name in records[0].seconds}

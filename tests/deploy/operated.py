@@ -91,7 +91,7 @@ class Operated:
 
     def new_run(self, name: str, rounds: int, nodes: int = 2) -> RunFolder:
         chosen = {"data": "federation", "runtime": "flower", "rounds": rounds, "nodes": nodes, "settings": {"k": 4}}
-        rules = build(Rules, {"nodes": nodes, "deadline": 20.0}, "test")
+        rules = build(Rules, {"nodes": nodes, "deadline": 20.0, "wait": 300.0}, "test")
         return steps.create_run(resolve("fedspectral", chosen), self.folder / "items.txt", rules, self.folder / name)
 
     def started(self, run: RunFolder) -> Started:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,3 +74,23 @@ def test_a_message_that_cannot_be_sent_is_tried_again_and_ends_nothing(failures:
     found = exchange(grid)._round_trip({"one": (1, RecordDict())}, "train", "1", 5.0)
     assert grid.sent == sent
     assert isinstance(found["one"], Fault) != bool(sent)
+
+
+def test_a_newcomer_that_does_not_answer_holds_up_one_round_and_not_every_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grid = Grid()
+    monkeypatch.setattr(grid, "get_node_ids", lambda: [2], raising=False)
+    made = GridExchange(grid, Meet("run", "{}", ()), poll=0.01, meet_seconds=0.05)
+    for _ in range(2):  # before the first round everybody is waited for
+        made.online()
+    assert grid.sent == [2, 2]
+    made.patient = False
+    made._silent = {2: (time.monotonic() + 100, 100.0)}
+    for _ in range(5):
+        assert made.online() == set()
+    assert grid.sent == [2, 2]
+    made._silent = {2: (time.monotonic() - 1, 100.0)}
+    made.online()
+    assert grid.sent == [2, 2, 2]
+    assert made._silent[2][1] == 200.0

@@ -59,6 +59,10 @@ class GridExchange:
         self.hellos: dict[int, Hello] = {}
         self.expected: Callable[[Hello], bool] = lambda hello: True
         """Whether a node is one of this run's; set once the roster is fixed."""
+        self.patient = True
+        """Whether who does not answer is met again at once; in the middle of a run each time is longer after the last."""
+        self._silent: dict[int, tuple[float, float]] = {}
+        """Until when a node that did not answer is left alone, and for how long that was."""
         self._strangers: dict[int, str] = {}
         self._admitted: dict[str, bytes] = {}
 
@@ -66,7 +70,9 @@ class GridExchange:
         """Nodes that are connected and known; those that came since the last look are met first."""
         ids = set(self.grid.get_node_ids())
         self._forget_revoked()
-        unknown = sorted(ids - self.hellos.keys() - self._strangers.keys())
+        now = time.monotonic()
+        silent = set() if self.patient else {i for i, (until, _) in self._silent.items() if now < until}
+        unknown = sorted(ids - self.hellos.keys() - self._strangers.keys() - silent)
         if unknown:
             self._meet(unknown)
         return {self.hellos[i].name for i in ids if i in self.hellos}
@@ -114,7 +120,10 @@ class GridExchange:
             hello = self._read(key, reply, unpack_hello)
             if isinstance(hello, Fault):
                 log.warning("a node that connected could not be met: %s", hello.reason)
+                pause = 2 * self._silent.get(int(key), (0.0, self.meet_seconds / 2))[1]
+                self._silent[int(key)] = (time.monotonic() + pause, pause)
                 continue
+            self._silent.pop(int(key), None)
             refusal = self._refusal(hello, words[int(key)])
             if refusal:
                 log.warning("node %s calls itself %r and is left out: %s", key, hello.name[:80], refusal)
