@@ -37,7 +37,7 @@ class Command:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def says(self, word: str, seconds: float = 180.0) -> None:
+    def says(self, word: str, seconds: float = 600.0) -> None:
         wait(lambda: word in self.said() or self.process.poll() is not None, seconds, f"{word!r} in {self.log}")
         assert word in self.said(), self.said()
 
@@ -124,10 +124,10 @@ class Started:
         except Exception as problem:
             self.problem = str(problem)
 
-    def rounds(self, count: int, seconds: float = 180.0) -> None:
+    def rounds(self, count: int, seconds: float = 600.0) -> None:
         wait(lambda: len(self.run.records()) >= count or not self.thread.is_alive(), seconds, f"{count} rounds")
         assert len(self.run.records()) >= count, self.problem
 
-    def over(self, seconds: float = 180.0) -> None:
+    def over(self, seconds: float = 600.0) -> None:
         self.thread.join(seconds)
         assert not self.thread.is_alive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,14 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUn
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import http_grid
 
+from fedrec.deploy.admission import Admission
+from fedrec.deploy.credentials import make_node
+from fedrec.deploy.flower.commands import Link, connection, register
 from fedrec.deploy.flower.grid import GridExchange
 from fedrec.deploy.messages.letters import Fault, Meet
+from fedrec.deploy.processes import StartFailed, apart, free_ports
+from fedrec.deploy.steps import counted
+from fedrec.errors import BadInput
 
 
 class Grid:
@@ -94,3 +101,21 @@ def test_a_newcomer_that_does_not_answer_holds_up_one_round_and_not_every_round(
     made.online()
     assert grid.sent == [2, 2, 2]
     assert made._silent[2][1] == 200.0
+
+
+def test_a_key_is_not_admitted_where_no_server_answers(tmp_path: Path) -> None:
+    make_node(tmp_path, "one")
+    home = tmp_path / "server"
+    connection(home, Link(f"127.0.0.1:{free_ports(1)[0]}"))
+    with pytest.raises(StartFailed, match=r"no server answers on .*fedrec deploy server"):
+        register(home, tmp_path / "one.pub")
+    assert not Admission(home).nodes()
+
+
+def test_bad_data_is_the_same_line_from_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("nothing\n")
+    with pytest.raises(BadInput) as there:
+        apart(counted)(tmp_path / "empty.csv")
+    with pytest.raises(BadInput) as here:
+        counted(tmp_path / "empty.csv")
+    assert str(there.value) == str(here.value)

@@ -60,7 +60,7 @@ class GridExchange:
         self.expected: Callable[[Hello], bool] = lambda hello: True
         """Whether a node is one of this run's; set once the roster is fixed."""
         self.patient = True
-        """Whether who does not answer is met again at once; in the middle of a run each time is longer after the last."""
+        """Whether who does not answer is met again at once; in the middle of a run, later each time."""
         self._silent: dict[int, tuple[float, float]] = {}
         """Until when a node that did not answer is left alone, and for how long that was."""
         self._strangers: dict[int, str] = {}
