@@ -88,6 +88,32 @@ def test_a_folder_of_runs_is_a_list(tmp_path: Path, browser: Browser) -> None:
         assert found.get("/", Host="evil.example").status == 421
 
 
+HOSTILE = "<img src=x onerror=window.hurt=1>\"'</script><script>window.hurt=1</script>&"
+
+
+def test_names_and_histories_of_others_are_text(tmp_path: Path, browser: Browser) -> None:
+    """A run's folder may come from anybody: its name, its settings and its log run nothing in the page."""
+    settings = SETTINGS.model_copy(update={"data": HOSTILE, "method": HOSTILE})
+    folder = RunFolder.create(tmp_path / HOSTILE.replace("/", "\\"), settings)
+    bytes_, seconds = {"upload": 1.0, "download": 1.0}, {HOSTILE: 1.0, "train": float("inf")}
+    for turn in (1, 2):
+        folder.append(Record(turn, 0.5, 7, {"HR@10": 0.1, HOSTILE: 1.0}, None, seconds, bytes_, (HOSTILE,)))
+    folder.append(Record(3, float("nan"), 7, {"HR@10": float("nan")}, None, seconds, bytes_))
+    ending = threading.Event()
+    with running(live_app(Follower(tmp_path), ending, 0.05), ending) as found:
+        visit(browser, found.base)
+        text = "return document.getElementById('main').innerText"
+        wait(lambda: "onerror" in browser.run(text), "the list")
+        browser.click("#live-runs a")
+        wait(lambda: "window.hurt=1" in browser.run(text) and "3 of 5" in browser.run(text), "the run's own page")
+        assert browser.run("return window.hurt") is None
+        assert browser.run("return document.querySelectorAll('#main img').length") == 0
+        assert browser.run("return location.pathname") == "/"
+        visit(browser, f"{found.base}/?run={HOSTILE.replace(' ', '%20').replace('&', '%26')}")
+        assert browser.run("return window.hurt") is None
+        assert found.get(f"/events?run={'x' * 5000}").status == 404
+
+
 def test_states_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Followed(tmp_path / "run")
     run.look()

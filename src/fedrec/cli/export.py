@@ -1,4 +1,4 @@
-"""``fedrec export``: a finished run's model for use elsewhere."""
+"""``fedrec export``: a run's model or history for use elsewhere."""
 
 from __future__ import annotations
 
@@ -7,15 +7,39 @@ from typing import Annotated
 
 import typer
 
+from fedrec.errors import BadInput
+
+TensorBoard = Annotated[
+    Path | None, typer.Option("--tensorboard", help="Write the history for TensorBoard below this folder.")
+]
+Mlflow = Annotated[
+    str | None, typer.Option("--mlflow", help="Write the history to MLflow, at this tracking URI (sqlite:///FILE).")
+]
+
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run of fedspectral or fedease.")],
-    page: Annotated[Path, typer.Option("--page", help="Write a static page into this folder.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run; for --page a finished one of fedspectral or fedease.")],
+    page: Annotated[Path | None, typer.Option("--page", help="Write a static page into this folder.")] = None,
     strongest: Annotated[int, typer.Option("--strongest", help="Weights of each item that fedease keeps.")] = 64,
     title: Annotated[str, typer.Option("--title", help="The page's title.")] = "What would you like next?",
+    tensorboard: TensorBoard = None,
+    mlflow: Mlflow = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with the history until the run is finished.")] = False,
 ) -> None:
-    """Write a page that recommends in the visitor's own browser: nothing that a visitor chooses is sent anywhere."""
-    from fedrec.serve.private_page import export_page
+    """Write a page that recommends in the visitor's own browser, or the run's history for TensorBoard or MLflow.
 
-    made = export_page(run, page, strongest, title)
-    typer.echo(f"{made.file}: {made.size / 1024:.0f} KiB, {made.says}; open it in a browser")
+    Nothing that a visitor of the page chooses is sent anywhere. Of a history, no user and no item is part.
+    """
+    from fedrec.report.export.exporting import export as hand_over
+    from fedrec.report.export.exporting import sinks
+
+    if page is None and tensorboard is None and mlflow is None:
+        raise BadInput("export where to? give --page FOLDER, --tensorboard FOLDER or --mlflow URI")
+    if page is not None:
+        from fedrec.serve.private_page import export_page
+
+        made = export_page(run, page, strongest, title)
+        typer.echo(f"{made.file}: {made.size / 1024:.0f} KiB, {made.says}; open it in a browser")
+    places = [str(place) for place in (tensorboard, mlflow) if place is not None]
+    for place, rounds in zip(places, hand_over(run, sinks(tensorboard, mlflow), follow), strict=True):
+        typer.echo(f"{place}: {rounds} rounds")

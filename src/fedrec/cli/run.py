@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedrec.cli import options as o
+from fedrec.cli.export import Mlflow, TensorBoard
 from fedrec.errors import BadInput
 
 OPTIONS = o.takes(before="out")
@@ -27,23 +28,27 @@ def run(
     resume: o.Resume = None,
     quiet: o.Quiet = False,
     live: Annotated[bool, typer.Option("--live", help="Show the run as it goes, on a page of this machine.")] = False,
+    tensorboard: TensorBoard = None,
+    mlflow: Mlflow = None,
 ) -> None:
     """Train a method and evaluate it; the result is printed, and kept in a run folder."""
     from fedrec.cli.progress import Watch
     from fedrec.cli.result import print_result, write_json
     from fedrec.experiment import run as running
     from fedrec.experiment.resolve import resolve
+    from fedrec.report.export.exporting import exported, sinks
     from fedrec.runs.folder import free_folder
     from fedrec.runs.recipes import read_recipes
 
     check_json(json_file)
+    taking = sinks(tensorboard, mlflow)
     if resume is not None:
         if method is not None:
             raise BadInput("--resume continues a run as it was; leave the method out")
         if recipe is not None:
             raise BadInput("--resume continues a run as it was; leave --recipe out")
         watch = Watch(f"resuming {resume}", quiet)
-        with followed(resume, live):
+        with followed(resume, live), exported(resume, taking, warn):
             try:
                 result = running.resume(resume, watch.round, watch.start)
             except KeyboardInterrupt:
@@ -58,7 +63,7 @@ def run(
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(settings.method, quiet)
         folder = out or free_folder(Path("runs"), label)
-        with followed(folder, live):
+        with followed(folder, live), exported(folder, taking, warn):
             try:
                 result = running.execute(settings, folder, watch.round, watch.start)
             except KeyboardInterrupt:
@@ -69,6 +74,10 @@ def run(
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
+
+
+def warn(line: str) -> None:
+    typer.echo(f"fedrec: {line}", err=True)
 
 
 def say_how_to_resume(folder: Path) -> None:

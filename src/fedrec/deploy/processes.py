@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import secrets
 import signal
@@ -11,11 +12,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from fedrec.runs.atomic import private_folder, private_opener, write_text
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 TAG = "FEDREC_FEDERATION"
 """Environment variable that marks every process of one federation, however it was started."""
@@ -46,6 +52,16 @@ def environment(home: Path, tag: str, extra: Mapping[str, str] | None = None) ->
         TAG: tag,
         **(extra or {}),
     }
+
+
+def apart(work: Callable[P, T]) -> Callable[P, T]:
+    """The same in a process that ends with it: what it imports and holds (pandas, a whole file) is given back."""
+
+    def done(*args: P.args, **kwargs: P.kwargs) -> T:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            return pool.submit(work, *args, **kwargs).result()
+
+    return done
 
 
 def free_ports(count: int) -> list[int]:

@@ -27,10 +27,10 @@ from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
-from fedrec.deploy.processes import Crew, StartFailed, free_ports
+from fedrec.deploy.processes import Crew, StartFailed, apart, free_ports
 from fedrec.deploy.server.catalogue import read_catalogue
 from fedrec.deploy.server.job import SERVED, Job, read_served
-from fedrec.deploy.server.pulse import alive, state_of
+from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
@@ -45,6 +45,10 @@ Say = Callable[[str], None]
 
 REFUSED = 305
 """What a SuperNode says when it is refused: not registered, or its predecessor is not yet missed."""
+
+
+STARTED = "Successfully started run"
+"""What Flower's command says once the server has a run."""
 
 
 def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
@@ -90,13 +94,11 @@ def node(
     policy: OwnerPolicy = OwnerPolicy(),
 ) -> None:
     """Run a node in the foreground until it is interrupted; right after a crash, wait to be let in again."""
-    from fedrec.data.load import load
-
     check_name(name)
     for file, what in ((ca, "the server's ca.crt"), (key, "the node's private key")):
         if not file.is_file():
             raise BadInput(f"{file} is not a file; give {what}")
-    found = load(str(data))  # bad data is known now, not in the first round
+    users, interactions = apart(counted)(data)  # bad data is known now, not in the first round
     private_folder(folder)
     home = folder.resolve() / "flower"
     crew = Crew(home)
@@ -105,7 +107,7 @@ def node(
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
-    say(f"{name}: {found.n_users} users, {len(found)} interactions; connecting to {server_address}")
+    say(f"{name}: {users} users, {interactions} interactions; connecting to {server_address}")
     with interruptible(), _stopping(crew):
         end = time.monotonic() + patience
         while True:
@@ -127,6 +129,14 @@ def node(
                 raise StartFailed("the server does not let this node in: its key is not registered, or was revoked")
             say("the server does not let this node in (not registered, or still counted as online): trying again")
             time.sleep(5.0)
+
+
+def counted(data: Path) -> tuple[int, int]:
+    """Users and interactions of a node's data; bad input where it cannot be read."""
+    from fedrec.data.load import load
+
+    found = load(str(data))
+    return found.n_users, len(found)
 
 
 def secure_options(
@@ -183,7 +193,8 @@ def run(
                 (folder.path / SERVED).unlink(missing_ok=True)
                 remember(home, folder.path)
                 crew.start("run", run_command(home, folder.path))
-            while not _over(folder.path, crew):
+            over = _Ending(home, folder.path, crew)
+            while not over():
                 watch.look()
                 time.sleep(0.5)
         except KeyboardInterrupt:
@@ -200,12 +211,28 @@ def run(
     return folder.result()
 
 
-def _over(folder: Path, crew: Crew) -> bool:
-    """Whether a run has ended: it says so, or nobody carries it out any more."""
-    if (read_served(folder) or {}).get("done"):
-        return True
-    member = crew.members.get("run")
-    return not alive(folder) if member is None else member.poll() is not None
+class _Ending:
+    """Whether a run has ended: it says so, or nobody carries it out any more.
+
+    Flower's command that started it may end before it (its stream of logs breaks under load): that says nothing.
+    """
+
+    def __init__(self, home: Path, folder: Path, crew: Crew) -> None:
+        self.home, self.folder, self.crew = home, folder, crew
+        self.quiet_since: float | None = None
+
+    def __call__(self) -> bool:
+        said, member = (read_served(self.folder) or {}).get("state"), self.crew.members.get("run")
+        if said in ENDED:
+            return True
+        if member is None:
+            return not alive(self.folder)
+        if member.poll() is None or going_on(self.home) is not None:  # this one, or the one that it waits for
+            return False
+        if said is not None or STARTED not in self.crew.tail("run"):
+            return True
+        self.quiet_since = self.quiet_since or time.monotonic()
+        return time.monotonic() - self.quiet_since > 4 * SILENT
 
 
 def status(folder: RunFolder) -> list[str]:

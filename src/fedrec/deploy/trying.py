@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from fedrec.deploy.credentials import make_node, make_server
 from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
 from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.processes import free_ports
+from fedrec.deploy.server.presence import last_seen
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import interruptible
 from fedrec.errors import BadInput
 from fedrec.runs.recommendations import Recommendation
 from fedrec.runs.settings import RunSettings
+from fedrec.threads import thread_count
 
 
 def try_out(
@@ -37,18 +40,26 @@ def try_out(
         make_node(folder / "keys", name)
     port, *ports = free_ports(1 + nodes)
     home = folder / "server"
-    rules = build(Rules, {"nodes": nodes}, "deploy try")
+    rules = build(Rules, {"nodes": nodes, "wait": 120.0 + 30.0 * nodes}, "deploy try")  # all start at once
     with interruptible(), Cluster(home, port, ServerFiles.below(folder / "certificates")) as cluster:
         cluster.start_link(home / "state.db")
         say(f"server on 127.0.0.1:{port}, its folder {home}")
         for name, own_port in zip(names, ports, strict=True):
             register(home, folder / "keys" / f"{name}.pub")
+            _until_few_are_starting(home, len(cluster.nodes))
             own = {"folder": str((folder / name).resolve()), "data": str(files[name].resolve())}
             cluster.start_node(name, own_port, own, folder / "keys" / name)
             say(f"{name}: admitted and started")
         steps.run(home, steps.create_run(chosen, folder / "items.txt", rules, folder / "run"), on_round, say)
     user = str(load(str(files[names[0]])).user_ids[0])
     return f"{names[0]}, user {user}", recommend(folder / names[0], user)
+
+
+def _until_few_are_starting(home: Path, started: int, patience: float = 60.0) -> None:
+    """Starting is the hardest work of a node's life: all at once, they would keep the server from answering."""
+    end = time.monotonic() + patience
+    while started - len(last_seen(home)) >= 2 * thread_count() and time.monotonic() < end:
+        time.sleep(0.2)
 
 
 def cut(data: str, nodes: int, folder: Path) -> dict[str, Path]:

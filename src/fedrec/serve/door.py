@@ -5,6 +5,7 @@ The log has the route as it is written in the program, so no user's id, no addre
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
@@ -23,6 +24,8 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """Names by which a service on loopback is asked; a page from elsewhere that has its own name point here is not."""
 OPEN = frozenset({"/health"})
 """Routes that need no token."""
+BODY_SECONDS = 20.0
+"""Seconds between two pieces of a body."""
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; ask for less at once"
 
 
@@ -54,7 +57,7 @@ class Door:
 
         async def body() -> Message:
             nonlocal read, more
-            message = await receive()
+            message = await in_time(receive) if more else await receive()
             read, more = read + len(message.get("body", b"")), message.get("more_body", False)
             if read > MOST_BYTES:
                 raise TooLarge
@@ -98,12 +101,20 @@ class Door:
         return None
 
 
+async def in_time(receive: Receive) -> Message:
+    """The next piece of a body; who does not send it is as good as gone."""
+    try:
+        return await asyncio.wait_for(receive(), BODY_SECONDS)
+    except TimeoutError:
+        return {"type": "http.disconnect"}
+
+
 async def drained(receive: Receive) -> None:
     """Read what is still sent, up to a limit: who is cut off while sending does not hear why."""
-    read, message = 0, await receive()
+    read, message = 0, await in_time(receive)
     while message.get("more_body") and read < 8 * MOST_BYTES:
         read += len(message.get("body", b""))
-        message = await receive()
+        message = await in_time(receive)
 
 
 async def plain_error(send: Send, status: int, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import resource
 import socket
 import sys
 import threading
@@ -15,6 +16,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from fedrec.errors import BadInput
+from fedrec.serve.heads import LimitedHeads
+
+MOST_CONNECTIONS = 8_192
+"""At once; those above are answered 503."""
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -53,7 +58,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
-                timeout_graceful_shutdown=5, h11_max_incomplete_event_size=1 << 16,
+                timeout_graceful_shutdown=5, limit_concurrency=MOST_CONNECTIONS, http=LimitedHeads,
             )
         )  # fmt: skip
 
@@ -70,6 +75,9 @@ class Server(uvicorn.Server):
 def serve(app: ASGIApp, listening: socket.socket, ending: threading.Event | None = None) -> None:
     """Until Ctrl-C or a termination signal: what was asked by then is answered."""
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + 256 if most == resource.RLIM_INFINITY else min(most, MOST_CONNECTIONS + 256)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
     with contextlib.suppress(KeyboardInterrupt):
         Server(app, ending).run(sockets=[listening])
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
 from fedrec.deploy.flower.superlink import TAKER, Settings
 from fedrec.deploy.flower.tasks import new_secret
-from fedrec.deploy.processes import Crew, StartFailed, environment, free_ports, program, write_toml
+from fedrec.deploy.processes import Crew, StartFailed, free_ports, program, write_toml
 from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
@@ -103,6 +104,13 @@ def connection(home: Path, link: Link) -> None:
     write_text(home / "config.toml", "\n".join(lines) + "\n", private=True)
 
 
+def _link(home: Path) -> Link:
+    """How the server's own interfaces are reached, as :func:`connection` has written it."""
+    said = tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))["superlink"][NAME]
+    ca = said.get("root-certificates")
+    return Link(str(said["address"]), None if ca is None else Path(ca))
+
+
 def register(home: Path, public_key: Path, name: str | None = None) -> str:
     """Admit a node under a name (by default the one in its key's file); returns the name."""
     key, comment = read_public_key(public_key)
@@ -110,17 +118,38 @@ def register(home: Path, public_key: Path, name: str | None = None) -> str:
     admission = Admission(home)
     known = admission.nodes().get(name) == key
     admission.admit(name, key)
-    done = _flwr(home, "supernode", "register", str(public_key), NAME)
-    if done.returncode and "already in use" not in done.stderr + done.stdout:
+    problem = _registered(home, key)
+    if problem:
         if not known:
             admission.revoke(name)
-        raise StartFailed(f"{public_key} could not be registered: {(done.stderr or done.stdout).strip()}")
+        raise StartFailed(f"{public_key} could not be registered: {problem}")
     return name
 
 
-def _flwr(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [program("flwr"), *arguments]
-    return subprocess.run(command, env=environment(home, ""), capture_output=True, text=True, timeout=120)
+def _registered(home: Path, key: bytes) -> str:
+    """Make a key known to Flower, too; what is wrong, or nothing. One call: Flower's own command takes seconds."""
+    import httpx
+    from flwr.proto.control_pb2 import RegisterNodeRequest
+    from flwr.supercore.control import ControlHttpClient
+    from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+
+    link = _link(home)
+    client = ControlHttpClient.from_server_address(
+        server_address=link.address,
+        insecure=link.ca is None,
+        root_certificates=None if link.ca is None else link.ca.read_bytes(),
+        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+    )
+    try:
+        client.RegisterNode(RegisterNodeRequest(public_key=key))
+    except httpx.HTTPStatusError as problem:
+        said = problem.response.text
+        return "" if "already in use" in said else " ".join(said.split())[:300]
+    except httpx.HTTPError as problem:
+        return f"no server answers on {link.address} ({type(problem).__name__}); start it with `fedrec deploy server`"
+    finally:
+        client.close()
+    return ""
 
 
 def run_command(home: Path, folder: Path) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from fedrec.deploy.flower.records import from_records, to_records
 from fedrec.deploy.messages.envelope import (
     Plain,
     fault_in,
+    one_line,
     pack_ask,
     pack_meet,
     pack_selected,
@@ -29,6 +31,8 @@ from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Sele
 log = logging.getLogger("fedrec.deploy")
 
 QUERY, TRAIN, EVALUATE = "query", "train", "evaluate"
+PUSHES = 3
+"""Times that sending a message is tried."""
 
 
 class GridExchange:
@@ -55,6 +59,10 @@ class GridExchange:
         self.hellos: dict[int, Hello] = {}
         self.expected: Callable[[Hello], bool] = lambda hello: True
         """Whether a node is one of this run's; set once the roster is fixed."""
+        self.patient = True
+        """Whether who does not answer is met again at once; in the middle of a run, later each time."""
+        self._silent: dict[int, tuple[float, float]] = {}
+        """Until when a node that did not answer is left alone, and for how long that was."""
         self._strangers: dict[int, str] = {}
         self._admitted: dict[str, bytes] = {}
 
@@ -62,7 +70,9 @@ class GridExchange:
         """Nodes that are connected and known; those that came since the last look are met first."""
         ids = set(self.grid.get_node_ids())
         self._forget_revoked()
-        unknown = sorted(ids - self.hellos.keys() - self._strangers.keys())
+        now = time.monotonic()
+        silent = set() if self.patient else {i for i, (until, _) in self._silent.items() if now < until}
+        unknown = sorted(ids - self.hellos.keys() - self._strangers.keys() - silent)
         if unknown:
             self._meet(unknown)
         return {self.hellos[i].name for i in ids if i in self.hellos}
@@ -110,7 +120,10 @@ class GridExchange:
             hello = self._read(key, reply, unpack_hello)
             if isinstance(hello, Fault):
                 log.warning("a node that connected could not be met: %s", hello.reason)
+                pause = 2 * self._silent.get(int(key), (0.0, self.meet_seconds / 2))[1]
+                self._silent[int(key)] = (time.monotonic() + pause, pause)
                 continue
+            self._silent.pop(int(key), None)
             refusal = self._refusal(hello, words[int(key)])
             if refusal:
                 log.warning("node %s calls itself %r and is left out: %s", key, hello.name[:80], refusal)
@@ -151,16 +164,17 @@ class GridExchange:
         """Send one message to each, and collect replies until all are there or the deadline has passed."""
         names: dict[str, str] = {}
         for name, (node, content) in packed.items():
-            message = Message(content, dst_node_id=node, message_type=kind, group_id=group, ttl=deadline)
-            pushed = list(self.grid.push_messages([message]))
-            if pushed and pushed[0]:
-                names[pushed[0]] = name
+            number = self._pushed(node, content, kind, group, deadline)
+            if number:
+                names[number] = name
         found: dict[str, RecordDict | Fault] = {
             name: Fault("the message could not be sent") for name in packed if name not in names.values()
         }
         end = time.monotonic() + deadline
         while names and time.monotonic() < end:
-            for reply in self.grid.pull_messages(list(names)):
+            with pulling_until(end, self.poll):
+                replies = self.grid.pull_messages(list(names))
+            for reply in replies:
                 name = names.pop(reply.metadata.reply_to_message_id, "")
                 if not name:  # a second answer to a message that was answered
                     continue
@@ -168,6 +182,16 @@ class GridExchange:
             if names:
                 time.sleep(self.poll)
         return found | {name: Fault(f"no answer within {deadline:g} s") for name in names.values()}
+
+    def _pushed(self, node: int, content: RecordDict, kind: str, group: str, deadline: float) -> str:
+        """The number of a message that was handed to Flower; empty for one that could not be: nobody else suffers."""
+        for _ in range(PUSHES):
+            try:
+                message = Message(content, dst_node_id=node, message_type=kind, group_id=group, ttl=deadline)
+                return next(iter(self.grid.push_messages([message])), "") or ""
+            except Exception as problem:  # a server under load loses what is being handed over
+                log.warning("a message to node %d could not be sent: %s", node, one_line(problem))
+        return ""
 
     def _read(self, name: str, reply: RecordDict | Fault, unpack: Callable[[Plain], Any]) -> Any:
         if isinstance(reply, Fault):
@@ -180,6 +204,24 @@ class GridExchange:
             return fault or unpack(plain)
         except Exception as problem:  # whatever a broken reply does, the round goes on
             return Fault(f"an answer that cannot be read ({type(problem).__name__})")
+
+
+@contextmanager
+def pulling_until(end: float, poll: float) -> Iterator[None]:
+    """Bound the wait for a reply whose sender has announced it and sends no more: by itself Flower waits for hours."""
+    from flwr.superlink.grid import http_grid
+
+    real = http_grid.pull_objects
+
+    def bounded(*given: Any, **named: Any) -> Any:
+        left = max(0.0, end - time.monotonic())
+        return real(*given, **{"max_time": left, "initial_backoff": poll, "backoff_cap": 1.0, **named})
+
+    http_grid.pull_objects = bounded
+    try:
+        yield
+    finally:
+        http_grid.pull_objects = real
 
 
 def _reason(error: Any) -> str:

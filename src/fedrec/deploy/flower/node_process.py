@@ -48,9 +48,11 @@ def main(path: Path, around: Around | None = None) -> int:
     member = subprocess.Popen([*config["supernode"], "--superexec-auth-secret-file", str(secret)])
     leave_with(os.getppid(), member.kill)
     try:
+        from fedrec.deploy.node.share import prepare
         from fedrec.deploy.node.worker import Worker, options_of
+        from fedrec.deploy.processes import apart
 
-        worker = Worker(options_of(config))
+        worker = Worker(options_of(config), apart(prepare))
         handle = worker.handle if around is None else around(config, worker.handle)
         runtime = Runtime(f"127.0.0.1:{config['port']}")
         one_at_a_time = threading.Lock()

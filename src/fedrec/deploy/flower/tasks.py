@@ -27,8 +27,9 @@ from fedrec.runs.atomic import private_opener
 PATIENCE = 10.0
 """Seconds for which a call on this machine is tried again: longer, and the other side is gone."""
 
-AT_REST, POLL_AT_REST = 5.0, 0.5
-"""Seconds without a task after which one is looked for less often, and how often then: looking costs a processor."""
+AT_REST = ((60.0, 1.5), (5.0, 0.5))
+"""Seconds without a task after which one is looked for less often, and how often then: looking costs a processor, and
+many nodes of one machine look at once."""
 
 
 class ForeignApplication(Exception):
@@ -98,7 +99,8 @@ def waiting_tasks(
             yield found.token
             busy = time.monotonic()
         else:
-            time.sleep(poll if time.monotonic() - busy < AT_REST else max(poll, POLL_AT_REST))
+            quiet = time.monotonic() - busy
+            time.sleep(max(poll, next((seconds for after, seconds in AT_REST if quiet >= after), poll)))
 
 
 @contextmanager

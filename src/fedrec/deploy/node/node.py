@@ -59,6 +59,8 @@ class Node:
     def __init__(self, options: NodeOptions, run: str) -> None:
         self.options = options
         self.store = NodeStore(options.folder, run)
+        self.prepare = prepare
+        """Reads the node's data; a node's process has it done in a process of its own."""
         self.coordinates = 1
         """Protected numbers in one client's upload, as far as seen."""
 
@@ -70,7 +72,7 @@ class Node:
         self.store.create()
         with self.store.locked():
             if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
-                share, names = prepare(self.options, settings, word.catalogue)
+                share, names = self.prepare(self.options, settings, word.catalogue)
                 refuse_too_large(self.options, method_of(settings), share.world)
                 self.store.prune(set(), set())
                 self.store.write_json("job.json", job)

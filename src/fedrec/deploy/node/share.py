@@ -7,6 +7,7 @@ users' own ids, so both ways give what the in-process run gives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,6 +95,9 @@ class Names:
     users: list[str]
     items: list[str]
     titles: list[str] | None
+
+
+Prepare = Callable[[NodeOptions, RunSettings, tuple[str, ...]], tuple[Share, Names]]
 
 
 def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, ...]) -> tuple[Share, Names]:

@@ -25,7 +25,7 @@ from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.node.news import MARK
 from fedrec.deploy.node.node import Node
-from fedrec.deploy.node.share import NodeOptions
+from fedrec.deploy.node.share import NodeOptions, Prepare, prepare
 from fedrec.privacy.ledger import OwnerPolicy, Withheld
 from fedrec.runs.atomic import private_folder, private_opener
 
@@ -62,8 +62,8 @@ def options_of(config: dict[str, Any]) -> NodeOptions:
 class Worker:
     """Answers messages; keeps what was loaded for a run."""
 
-    def __init__(self, options: NodeOptions) -> None:
-        self.options = options
+    def __init__(self, options: NodeOptions, prepare: Prepare = prepare) -> None:
+        self.options, self.prepare = options, prepare
         self.nodes: dict[str, Node] = {}
 
     def handle(self, plain: Plain) -> Plain:
@@ -99,6 +99,7 @@ class Worker:
             return stepped
         word = unpack_word(plain)
         node = Node(self.options, word.run)
+        node.prepare = self.prepare
         if isinstance(word, Meet):
             hello = pack_hello(node.meet(word))
             self.nodes[word.run] = node

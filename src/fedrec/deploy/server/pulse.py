@@ -21,6 +21,8 @@ SILENT = 15.0
 """Seconds without one after which nobody is there."""
 CARRIED = ("waiting for nodes", "running")
 """States of a run that somebody carries out."""
+ENDED = ("done", "stopped", "failed")
+"""States of one that nobody does."""
 
 
 @contextmanager

@@ -55,8 +55,12 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     plain = settings.model_dump(mode="json", exclude={"data_dir"})
     exchange = connect(Meet(job.run, json.dumps(plain), job.catalogue), job.rules.poll)
     if job.roster is None:
+        later = exchange.meet_seconds
+        exchange.meet_seconds = max(later, job.rules.deadline)  # who reads a large file takes longer
         job = job.with_roster(Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
+        exchange.meet_seconds = later  # rounds do not wait as long for who comes later
         job.write(path)
+    exchange.patient = False
     assert job.roster is not None
     roster: Roster = job.roster
     exchange.expected = lambda hello: (place := roster.find(hello.name)) is None or place.hosts(hello)
@@ -110,10 +114,10 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 def gather_nodes(exchange: Any, wanted: int, seconds: float) -> list[Hello]:
     """Wait until enough nodes are there."""
     end = time.monotonic() + seconds
-    while len(exchange.online()) < wanted:
+    while len(here := exchange.online()) < wanted:  # which may take longer than the wait: who is there then counts
         if time.monotonic() > end:
-            here = ", ".join(sorted(exchange.online())) or "none"
-            raise NodesMissing(f"{wanted} nodes are needed; after {seconds:g} s there are: {here}")
+            names = ", ".join(sorted(here)) or "none"
+            raise NodesMissing(f"{wanted} nodes are needed; after {seconds:g} s there are: {names}")
         time.sleep(0.5)
     return list(exchange.hellos.values())
 

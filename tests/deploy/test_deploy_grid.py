@@ -1,0 +1,121 @@
+"""The server's side of Flower: what one node does, or what is lost on the way to it, costs nobody else a round."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from flwr.app import RecordDict
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.grid import http_grid
+
+from fedrec.deploy.admission import Admission
+from fedrec.deploy.credentials import make_node
+from fedrec.deploy.flower.commands import Link, connection, register
+from fedrec.deploy.flower.grid import GridExchange
+from fedrec.deploy.messages.letters import Fault, Meet
+from fedrec.deploy.processes import StartFailed, apart, free_ports
+from fedrec.deploy.steps import counted
+from fedrec.errors import BadInput
+
+
+class Grid:
+    """Two nodes: what node 2 announces never comes, and sending to node 1 fails a few times."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures, self.sent = failures, list[int]()
+
+    def push_messages(self, messages: Any) -> list[str]:
+        (message,) = messages
+        if message.metadata.dst_node_id == 1 and self.failures:
+            self.failures -= 1
+            raise ConnectionError("the push session may have expired")
+        self.sent.append(message.metadata.dst_node_id)
+        return [str(message.metadata.dst_node_id)]
+
+    def pull_messages(self, wanted: Any) -> list[Any]:
+        found = []
+        for number in sorted(wanted, reverse=True):  # the one that hangs first
+            try:
+                http_grid.pull_objects([number], self.content)
+            except ObjectPullError:
+                continue
+            reply = SimpleNamespace(reply_to_message_id=number)
+            found.append(SimpleNamespace(metadata=reply, has_error=lambda: False, content=number))
+        return found
+
+    @staticmethod
+    def content(number: str) -> bytes:
+        if number == "2":
+            raise ObjectUnavailableError(number)
+        return b"here"
+
+
+@pytest.fixture(autouse=True)
+def inside_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower makes messages only there."""
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+def exchange(grid: Grid) -> GridExchange:
+    return GridExchange(grid, Meet("run", "{}", ()), poll=0.01)
+
+
+def test_who_announces_an_answer_and_sends_none_is_waited_for_no_longer_than_others() -> None:
+    before = http_grid.pull_objects
+    asked = {"one": (1, RecordDict()), "two": (2, RecordDict())}
+    found = exchange(Grid())._round_trip(asked, "train", "1", 0.3)  # by itself Flower would wait for two hours
+    assert found["one"] == "1"
+    assert isinstance(found["two"], Fault)
+    assert http_grid.pull_objects is before
+
+
+@pytest.mark.parametrize(("failures", "sent"), [(2, [1]), (9, [])])
+def test_a_message_that_cannot_be_sent_is_tried_again_and_ends_nothing(failures: int, sent: list[int]) -> None:
+    grid = Grid(failures)
+    found = exchange(grid)._round_trip({"one": (1, RecordDict())}, "train", "1", 5.0)
+    assert grid.sent == sent
+    assert isinstance(found["one"], Fault) != bool(sent)
+
+
+def test_a_newcomer_that_does_not_answer_holds_up_one_round_and_not_every_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grid = Grid()
+    monkeypatch.setattr(grid, "get_node_ids", lambda: [2], raising=False)
+    made = GridExchange(grid, Meet("run", "{}", ()), poll=0.01, meet_seconds=0.05)
+    for _ in range(2):  # before the first round everybody is waited for
+        made.online()
+    assert grid.sent == [2, 2]
+    made.patient = False
+    made._silent = {2: (time.monotonic() + 100, 100.0)}
+    for _ in range(5):
+        assert made.online() == set()
+    assert grid.sent == [2, 2]
+    made._silent = {2: (time.monotonic() - 1, 100.0)}
+    made.online()
+    assert grid.sent == [2, 2, 2]
+    assert made._silent[2][1] == 200.0
+
+
+def test_a_key_is_not_admitted_where_no_server_answers(tmp_path: Path) -> None:
+    make_node(tmp_path, "one")
+    home = tmp_path / "server"
+    connection(home, Link(f"127.0.0.1:{free_ports(1)[0]}"))
+    with pytest.raises(StartFailed, match=r"no server answers on .*fedrec deploy server"):
+        register(home, tmp_path / "one.pub")
+    assert not Admission(home).nodes()
+
+
+def test_bad_data_is_the_same_line_from_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("nothing\n")
+    with pytest.raises(BadInput) as there:
+        apart(counted)(tmp_path / "empty.csv")
+    with pytest.raises(BadInput) as here:
+        counted(tmp_path / "empty.csv")
+    assert str(there.value) == str(here.value)

@@ -1,0 +1,161 @@
+"""What a stranger sends: the service answers in one line or closes, and goes on."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import fedrec as package
+from fedrec.serve import door, heads
+from fedrec.serve.app import service
+from fedrec.serve.batches import Batches
+from fedrec.serve.counts import Counts
+from fedrec.serve.sources import RunSource
+from serving import Running, running
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("model") / "run"
+    package.run("fedspectral", data="demo", rounds=1, out=folder, settings={"k": 4})
+    with running(service(Batches(RunSource(folder), Counts()))) as found:
+        yield found
+
+
+def raw(served: Running, *pieces: bytes, pause: float = 0.0) -> bytes:
+    """What comes back for bytes as they are, until the other side closes."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", served.port), 30) as wire:
+        try:
+            for piece in pieces:
+                wire.sendall(piece)
+                time.sleep(pause)
+            while part := wire.recv(65_536):
+                answer += part
+        except OSError:
+            pass  # closed while it was being sent
+    return answer
+
+
+def request(line: str, *headers: str, body: bytes = b"") -> bytes:
+    return "\r\n".join([line, "Host: localhost", "Connection: close", *headers, "", ""]).encode() + body
+
+
+def post(body: bytes, path: str = "/recommend", kind: str = "application/json") -> bytes:
+    return request(f"POST {path} HTTP/1.1", f"Content-Type: {kind}", f"Content-Length: {len(body)}", body=body)
+
+
+BODIES = {
+    "NaN": b'{"history": ["i003"], "k": NaN}',
+    "infinity": b'{"history": ["i003"], "k": 1e999}',
+    "negative k": b'{"history": ["i003"], "k": -1}',
+    "true for a number": b'{"history": ["i003"], "k": true}',
+    "text for a number": b'{"history": ["i003"], "k": "5"}',
+    "a number of 5,000 digits": b'{"history": [' + b"9" * 5_000 + b"]}",
+    "deep lists": b'{"history": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "deep objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "null": b"null",
+    "a list": b"[]",
+    "nothing": b"",
+    "half of a letter": b'{"history": ["\\ud800"]}',
+    "no UTF-8": b'{"history": ["\xff"]}',
+    "a zero byte": b'{"history": ["i003\\u0000"]}',
+    "a list among items": b'{"history": [["i003"]]}',
+    "two keys alike": b'{"history": ["i003"], "history": {}}',
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("path", ["/recommend", "/recommend/batch"])
+def test_a_hostile_body_gets_one_line(served: Running, path: str, body: bytes) -> None:
+    head, _, content = raw(served, post(body, path)).partition(b"\r\n\r\n")
+    assert head.split()[1] in (b"400", b"422")
+    assert set(json.loads(content)) == {"error"}
+    assert len(content) < 1_000
+    assert len(content.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/recommend/../../etc/passwd", 404),
+        ("/recommend/..%2f..%2fetc%2fpasswd", 404),
+        ("/recommend/%00", 404),
+        ("/recommend/%ed%a0%80", 404),
+        ("/recommend/%F0%9F%8D%BF", 404),
+        ("/recommend/u001?k=-1", 422),
+        ("/recommend/u001?k=NaN", 422),
+        ("/recommend/u001?k=" + "9" * 5_000, 422),
+        ("/recommend/u001?k=%D9%A5", 422),  # an Arabic five
+        ("/recommend/" + "u" * 501, 422),
+        ("/items/search?q=%ed%a0%80", 200),
+        ("/items/search?q=" + "a" * 201, 422),
+        ("/items/search?q=(((((((((", 200),
+        ("/recommend/\xff", 400),
+    ],
+)
+def test_a_hostile_path_gets_an_answer(served: Running, path: str, status: int) -> None:
+    lines = ("Host: localhost", "Connection: close", "", "")
+    answer = raw(served, f"GET {path} HTTP/1.1\r\n".encode("latin-1") + "\r\n".join(lines).encode())
+    assert answer.split()[1] == str(status).encode()
+    assert b"root:" not in answer
+    assert b"Traceback" not in answer
+
+
+@pytest.mark.parametrize("start", [b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000])
+def test_a_head_has_a_size(served: Running, start: bytes) -> None:
+    answer = raw(served, start)
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert set(json.loads(answer.partition(b"\r\n\r\n")[2])) == {"error"}
+
+
+@pytest.mark.parametrize("sent", ["nothing", "half a head", "a head twice", "half a body"])
+def test_who_sends_slowly_is_not_waited_for(served: Running, sent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(door, "BODY_SECONDS", 0.1)
+    pieces = {
+        "nothing": b"",
+        "half a head": b"GET /health HTTP/1.1\r\nHost: loc",
+        "a head twice": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HT",
+        "half a body": post(b"x" * 100)[:-50],
+    }
+    raw(served, pieces[sent])  # comes back, because the other side closes
+    assert served.get("/health").status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused(served: Running, sent: bytes) -> None:
+    answer = raw(served, sent)
+    assert answer.split()[1][:1] == b"4"
+    assert served.get("/health").status == 200
+
+
+def test_every_wrong_token_is_compared_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time says nothing about a token: it is compared by the function made for that, whatever its length."""
+    compared: list[tuple[bytes, bytes]] = []
+    real = door.hmac.compare_digest
+
+    def watched(given: bytes, wanted: bytes) -> bool:
+        compared.append((given, wanted))
+        return bool(real(given, wanted))
+
+    monkeypatch.setattr(door.hmac, "compare_digest", watched)
+    guard = door.Door(None, Counts(), "a-token-of-this-test")  # type: ignore[arg-type]
+    for given in (b"", b"Bearer a", b"Bearer a-token-of-this-tesX", b"Bearer \xff", b"Bearer a-token-of-this-test"):
+        headers = [(b"host", b"localhost"), (b"authorization", given)]
+        refused = guard.refusal({"type": "http", "path": "/metrics", "headers": headers})
+        assert (refused is None) == given.endswith(b"test")
+    assert len(compared) == 5
