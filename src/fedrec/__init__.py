@@ -63,6 +63,7 @@ __all__ = [
     "shared",
     "train_block",
     "tune",
+    "update",
 ]  # fmt: skip
 
 _HOMES = {
@@ -143,6 +144,28 @@ def tune(
     budget = Budget(trials, steps, rounds, hours=hours)
     state = launch.carry_out(launch.Order(names, sets, options, settings or {}, budget, Path(out)), jobs=jobs)
     return finish.write_reports(state, Path(out))[0]
+
+
+def update(
+    run: str | Path | Result,
+    data: str | Path | None = None,
+    *,
+    rounds: int | None = None,
+    out: str | Path | None = None,
+) -> Result:
+    """Go on with a finished run whose data has grown, as ``fedrec update``; its folder is only read.
+
+    ``data`` has all that the run learnt from and more; without it the run's own file is read again.
+
+    >>> fedrec.update("runs/a", out="runs/b").metrics      # doctest: +SKIP
+    """
+    from fedrec.errors import BadInput
+    from fedrec.experiment.update import update as go_on
+
+    path = Path(run) if isinstance(run, str | Path) else getattr(run.folder, "path", None)
+    if path is None:
+        raise BadInput("this run was not kept; an update needs its folder: give out=... to fedrec.run")
+    return go_on(path, None if data is None else str(data), rounds, None if out is None else Path(out))
 
 
 def open_run(path: str | Path) -> Result:
