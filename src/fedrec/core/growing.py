@@ -94,7 +94,7 @@ def grown(
     keys, more_items = Keys(seed, 0), dataclasses.replace(growth.worlds[0], n_items=growth.worlds[1].n_items)
     if isinstance(method, Reference):
         between = method.start(dataclasses.replace(central, world=more_items), keys)
-        model = _Carry(growth).over(learnt["model"], before["model"], now["model"], between, "model")
+        model = _Carry(growth, method.anew).over(learnt["model"], before["model"], now["model"], between, "model")
         return {"model": model}
     carry = _Carry(growth, method.anew, method.item_numbers)
     between = method.start_server(more_items, keys)
@@ -132,7 +132,7 @@ class _Carry:
     def _fields(self, parts: tuple[Any, ...], path: str) -> Any:
         found = {}
         for field in dataclasses.fields(parts[2]):
-            if field.name in self.anew and path == "server":
+            if field.name in self.anew and path in ("server", "model"):
                 continue
             some = [getattr(part, field.name) for part in parts]
             axis = field.metadata.get("axis", Axis.SHARED)
@@ -162,6 +162,8 @@ class _Carry:
                     raise CannotGrow(path) from None
         if not places:
             return learnt
+        if not (now.flags.c_contiguous and now.flags.writeable):  # a start may be one row seen many times
+            now = np.array(now, order="C")
         now[np.ix_(*(place.now for place in places))] = learnt[np.ix_(*(place.before for place in places))]
         return now
 

@@ -35,7 +35,7 @@ from fedrec.methods.two_views.fediar_state import (
     IarServer,
     IarUpload,
     PairedTables,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from torch import Tensor
