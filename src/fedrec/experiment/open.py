@@ -15,6 +15,7 @@ from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.recommend import Ids, Recommender
 from fedrec.experiment.recommend_table import frame
 from fedrec.experiment.summarise import data_of
+from fedrec.report.figures.result import round_plot
 from fedrec.report.page.result import result_html
 from fedrec.report.text.result import said
 from fedrec.runs.folder import RunFolder
@@ -24,6 +25,7 @@ from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 log = logging.getLogger("fedrec.runs")
 
@@ -58,6 +60,10 @@ class Result:
             }
             for row in self._rows()
         )
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """A metric over rounds, on validation and test, as a matplotlib figure (``.savefig("curve.pdf")``)."""
+        return round_plot(self.json, self._rows(), metric)
 
     def __repr__(self) -> str:
         return said(self.json)
