@@ -136,6 +136,13 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
             f"{path} learnt from {' and '.join(said)} that {prepared.settings.data} has no longer; what was learnt "
             "cannot be taken back: start a new run"
         )
+    before, now = (np.array(one.client_ids)[one.block.client_of_user] for one in (known.people, people))
+    moved = int((before != now[users]).sum())
+    if moved:
+        raise BadInput(
+            f"{moved} users of {path} belong to other clients now (--clients deals users anew when there are more); "
+            "give data with a client column, or start a new run"
+        )
     return Growth.of(known.people, people, items, users)
 
 

@@ -263,6 +263,20 @@ def test_runs_that_cannot_go_on_say_why(csv: Path) -> None:
         fedrec.update("nowhere")
 
 
+def test_clients_with_several_users(csv: Path) -> None:
+    def given(rows: list[Row]) -> None:
+        lines = (f"{u},{i},{t},{int(u[1:]) % 7}\n" for u, i, t in rows)
+        csv.write_text("user,item,time,client\n" + "".join(lines))
+
+    given(FIRST)
+    fedrec.run("fedrap", "own.csv", rounds=1, out="run", settings={"dim": 4})
+    fedrec.run("popularity", "own.csv", out="dealt", clients=5)
+    given(ROWS)
+    assert fedrec.update("run", rounds=1).json["data"]["clients"] == 7
+    with pytest.raises(BadInput, match=r"users of dealt belong to other clients now \(--clients deals users anew"):
+        fedrec.update("dealt")
+
+
 def test_hashed_histories_and_held_out_items_that_were_learnt_from(
     csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
