@@ -263,6 +263,16 @@ def test_runs_that_cannot_go_on_say_why(csv: Path) -> None:
         fedrec.update("nowhere")
 
 
+def test_the_privacy_card_counts_the_rounds_of_before(csv: Path) -> None:
+    settings = {"dim": 4, "clip": 1.0, "noise": 1.0, "noise_kind": "gaussian"}
+    before = fedrec.run("fedavg", "own.csv", rounds=2, out="run", settings=settings)
+    write(csv, ROWS)
+    after = fedrec.update(before, rounds=2)
+    four = fedrec.run("fedavg", "own.csv", rounds=4, settings=settings)
+    spent = [run.json["privacy_card"]["epsilon"] for run in (before, after, four)]
+    assert spent[0] < spent[1] == pytest.approx(spent[2], rel=0.05)
+
+
 def test_clients_with_several_users(csv: Path) -> None:
     def given(rows: list[Row]) -> None:
         lines = (f"{u},{i},{t},{int(u[1:]) % 7}\n" for u, i, t in rows)
