@@ -5,6 +5,7 @@ python benchmarks/intake.py [ROWS]
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,9 @@ def main(rows: int = 1_000_000) -> None:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - began
         print(done.stdout)
-        print(f"{rows} rows, {path.stat().st_size / (1 << 20):.0f} MiB: loaded and described in {seconds:.1f} s")
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        size, cpu = path.stat().st_size / (1 << 20), used.ru_utime + used.ru_stime
+        print(f"{rows} rows, {size:.0f} MiB: loaded and described in {seconds:.1f} s ({cpu:.1f} s of processors)")
 
 
 if __name__ == "__main__":

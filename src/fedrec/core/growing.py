@@ -119,7 +119,7 @@ class _Carry:
         if isinstance(now, dict):
             if not learnt.keys() == before.keys() == now.keys():
                 raise CannotGrow(path)
-            return {key: self.over(*(part[key] for part in parts), f"{path}/{key}", axis) for key in now}
+            return {k: self.over(learnt[k], before[k], now[k], between[k], f"{path}/{k}", axis) for k in now}
         if isinstance(now, list | tuple):
             if not len(learnt) == len(before) == len(now):
                 raise CannotGrow(path)
@@ -134,7 +134,8 @@ class _Carry:
         for field in dataclasses.fields(parts[2]):
             if field.name in self.anew and path in ("server", "model"):
                 continue
-            some = [getattr(part, field.name) for part in parts]
+            some: tuple[Any, Any, Any, Any]
+            some = tuple(getattr(part, field.name) for part in parts)  # type: ignore[assignment]
             axis = field.metadata.get("axis", Axis.SHARED)
             found[field.name] = self.over(*some, f"{path}/{field.name}", axis)
             if field.name in self.item_numbers:
@@ -170,7 +171,7 @@ class _Carry:
     def _renumbered(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Numbers of items as they are now; the size of the catalogue stands for none."""
         table = np.append(self.growth.items.now, self.growth.worlds[1].n_items)
-        return table[np.minimum(numbers, len(table) - 1)].astype(numbers.dtype)
+        return np.asarray(table[np.minimum(numbers, len(table) - 1)], numbers.dtype)
 
 
 def _kind(part: Any) -> Any:

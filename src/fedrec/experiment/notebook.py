@@ -52,7 +52,7 @@ class Bar:
         if not self._html:
             print(f"{self.label}: round {done}/{self.rounds}  {note}", file=sys.stderr, flush=True)
             return
-        from IPython.display import HTML, display
+        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
 
         text = f"{escape(self.label)} {done}/{self.rounds} <small>{escape(note)}</small>"
         html = HTML(f'<progress value="{done}" max="{self.rounds}"></progress> {text}')

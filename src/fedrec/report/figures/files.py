@@ -17,7 +17,7 @@ KINDS: dict[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": "fedrec"}},
     ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Producer": None, "Creator": "fedrec"}},
 }
-_FONTS = {"svg.hashsalt": "fedrec", "svg.fonttype": "none", "pdf.fonttype": 42}
+_FONTS: dict[Any, Any] = {"svg.hashsalt": "fedrec", "svg.fonttype": "none", "pdf.fonttype": 42}
 """Text stays text, and TrueType in a PDF, as publishers ask for."""
 
 
