@@ -135,7 +135,7 @@ class _Carry:
             if field.name in self.anew and path in ("server", "model"):
                 continue
             some: tuple[Any, Any, Any, Any]
-            some = tuple(getattr(part, field.name) for part in parts)  # type: ignore[assignment]
+            some = tuple(getattr(part, field.name) for part in parts)
             axis = field.metadata.get("axis", Axis.SHARED)
             found[field.name] = self.over(*some, f"{path}/{field.name}", axis)
             if field.name in self.item_numbers:
