@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from fedrec.core.settings import PrivacySettings, TrainingSettings
     from fedrec.core.sums import SumField, Summand
     from fedrec.data.interactions import Interactions
+    from fedrec.experiment.compared import Compared
     from fedrec.experiment.open import Result
     from fedrec.learn.samples import draw
     from fedrec.learn.train import train_block
     from fedrec.methods.registry import register
-    from fedrec.report.model.comparison import Comparison
     from fedrec.report.model.search import Search
     from fedrec.runs.keywords import RunOptions, SharedOptions
 
@@ -63,6 +63,7 @@ __all__ = [
     "shared",
     "train_block",
     "tune",
+    "update",
 ]  # fmt: skip
 
 _HOMES = {
@@ -81,16 +82,26 @@ _HOMES = {
 
 
 def run(
-    method: str, data: str | Path = "demo", *, out: str | Path | None = None, **options: Unpack[RunOptions]
+    method: str,
+    data: str | Path = "demo",
+    *,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set``.
 
+    ``progress``: a bar in a notebook, plain lines elsewhere; by default in notebooks only.
+
     >>> fedrec.run("fedavg", data="ml-100k", rounds=50, settings={"dim": 16})      # doctest: +SKIP
     """
+    from fedrec.experiment.notebook import bar
     from fedrec.experiment.resolve import resolve
     from fedrec.experiment.run import execute
 
-    return execute(resolve(method, {"data": str(data), **options}), None if out is None else Path(out))
+    shown, settings = bar(progress, method), resolve(method, {"data": str(data), **options})
+    watch = (None, None) if shown is None else (shown.round, shown.start)
+    return execute(settings, None if out is None else Path(out), *watch)
 
 
 def compare(
@@ -100,8 +111,9 @@ def compare(
     seeds: Sequence[int] | None = None,
     out: str | Path | None = None,
     jobs: int = 1,
+    progress: bool | None = None,
     **options: Unpack[SharedOptions],
-) -> Comparison:
+) -> Compared:
     """Several methods under several seeds, with the controls, as ``fedrec compare``; runs lie in ``out``.
 
     A method may be a variant (``"fedavg:lr=0.1"``) or the folder of a finished run, whose data is then compared on.
@@ -109,13 +121,16 @@ def compare(
     >>> fedrec.compare(["fedavg", "fedca"], data="ml-100k", rounds=50).rows      # doctest: +SKIP
     """
     from fedrec.experiment.compare import carry_out, plan
+    from fedrec.experiment.compared import Compared
+    from fedrec.experiment.notebook import Bars, bar
 
     given: dict[str, Any] = {**options} if data is None else {**options, "data": str(data)}
     own = given.pop("settings", {})
     planned = plan(
         [methods] if isinstance(methods, str) else methods, seeds, given, own, None if out is None else Path(out)
     )
-    return carry_out([planned], parallel=jobs)[0]
+    shown = bar(progress, "runs")
+    return Compared.of(carry_out([planned], parallel=jobs, watcher=None if shown is None else Bars(shown))[0])
 
 
 def tune(
@@ -146,6 +161,32 @@ def tune(
     budget = Budget(trials, steps, rounds, hours=hours)
     state = launch.carry_out(launch.Order(names, sets, options, settings or {}, budget, Path(out)), jobs=jobs)
     return finish.write_reports(state, Path(out))[0]
+
+
+def update(
+    run: str | Path | Result,
+    data: str | Path | None = None,
+    *,
+    rounds: int | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Go on with a finished run whose data has grown, as ``fedrec update``; its folder is only read.
+
+    ``data`` has all that the run learnt from and more; without it the run's own file is read again.
+
+    >>> fedrec.update("runs/a", out="runs/b").metrics      # doctest: +SKIP
+    """
+    from fedrec.errors import BadInput
+    from fedrec.experiment.notebook import bar
+    from fedrec.experiment.update import update as go_on
+
+    path = Path(run) if isinstance(run, str | Path) else getattr(run.folder, "path", None)
+    if path is None:
+        raise BadInput("this run was not kept; an update needs its folder: give out=... to fedrec.run")
+    shown = bar(progress, "update")
+    watch = (None, None) if shown is None else (shown.round, shown.start)
+    return go_on(path, None if data is None else str(data), rounds, None if out is None else Path(out), *watch)
 
 
 def open_run(path: str | Path) -> Result:

@@ -115,5 +115,8 @@ def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec: Cli, tmp_path: Path
 def test_an_unknown_user_or_count_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
     assert_refused(fedrec("recommend", "r", "--user", "nobody"), "'nobody' is not among the")
+    near = fedrec("recommend", "r", "--user", "u0010")
+    assert_refused(near, "'u0010' is not among the")
+    assert "u001" not in near.err.replace("u0010", "")  # a hint would tell who else is there
     user = fedrec("recommend", "r", "--user", "u001", "-k", "0")
     assert_refused(user, "at least 1")

@@ -59,6 +59,9 @@ def test_files_are_written(first: tuple[Path, Result]) -> None:
     out, _ = first
     for name in ("compare.png", "curves.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
+        assert (out / name).with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+        assert "<svg" in (out / name).with_suffix(".svg").read_text(encoding="utf-8")
+    assert r"\textbf{" in (out / "compare.tex").read_text(encoding="utf-8")
     with open(out / "compare.csv", encoding="utf-8") as file:
         assert {row["method"] for row in csv.DictReader(file)} >= {"fedavg", "ease", "local"}
     page = (out / "compare.md").read_text(encoding="utf-8")

@@ -345,12 +345,20 @@ def _progress(quiet: bool) -> OnRound:
     return after
 
 
+LONGEST = 200
+"""Rows of a table that somebody may print."""
+
+
 def write(out: Path, name: str, figure: Figure, data: str) -> None:
-    from fedrec.report.figures.canvas import save_png
-    from fedrec.runs.atomic import replace_file, write_text
+    from fedrec.report.figures.files import save_all
+    from fedrec.report.text.latex import csv_latex
+    from fedrec.runs.atomic import write_text
 
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / f"{name}.csv", data)
-    replace_file(out / f"{name}.png", lambda path: save_png(figure, path))
-    typer.echo(f"figure: {out / name}.png")
-    typer.echo(f"data:   {out / name}.csv")
+    save_all(figure, out / name)
+    short = data.count("\n") <= LONGEST
+    if short:
+        write_text(out / f"{name}.tex", csv_latex(data))
+    typer.echo(f"figure: {out / name}.png, .svg, .pdf")
+    typer.echo(f"data:   {out / name}.csv{', .tex' if short else ''}")

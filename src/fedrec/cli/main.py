@@ -25,6 +25,7 @@ from fedrec.cli import (
     serve,
     sweep,
     tune,
+    update,
     watch,
 )
 from fedrec.errors import BadInput
@@ -42,6 +43,7 @@ app.command("run", cls=run.OPTIONS)(run.run)
 app.command("compare", cls=compare.OPTIONS)(compare.compare)
 app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
 app.command("tune", cls=tune.OPTIONS)(tune.tune)
+app.command("update")(update.update)
 app.command("recommend")(recommend.recommend)
 app.command("serve")(serve.serve)
 app.command("watch")(watch.watch)

@@ -115,6 +115,12 @@ class Method(ABC, Generic[S, P, U, D]):
     """Rounds of local work by which somebody new finds its private state."""
     contributes_once: ClassVar[bool] = False
     """Whether a client's data enter the sums once, however many rounds it takes part in."""
+    starts_over: ClassVar[bool] = False
+    """Whether an update with more data begins again: the answer is computed from the data, not learnt bit by bit."""
+    anew: ClassVar[tuple[str, ...]] = ()
+    """Fields of the server's state that the next round makes again: they begin empty where the data has grown."""
+    item_numbers: ClassVar[tuple[str, ...]] = ()
+    """Fields of state whose values are numbers of items."""
     private_form: ClassVar[dict[str, Any]] = {}
     """Settings that a privacy budget (``--epsilon``) brings with it."""
     Settings: ClassVar[type[Any]]

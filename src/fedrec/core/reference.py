@@ -45,6 +45,8 @@ class Reference(ABC, Generic[S]):
     """Whether one step is all there is; otherwise a round is an epoch."""
     rounds: ClassVar[int] = 1
     """Steps by default."""
+    anew: ClassVar[tuple[str, ...]] = ()
+    """Fields of the state that the next step makes again: they begin empty where the data has grown."""
     reads_histories: ClassVar[bool] = True
     """Whether scores follow from a user's history alone, so that somebody new can be served."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from fedrec.methods.registry import find as find_method
 from fedrec.report.model.columns import canary_metric, main_metric, shown
 from fedrec.report.model.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
 from fedrec.report.model.runs import load_run
-from fedrec.runs.atomic import replace_file, write_text
+from fedrec.runs.atomic import write_text
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import Damaged
 from fedrec.runs.settings import RunSettings
@@ -255,40 +254,42 @@ def _refuse_other_data(jobs: Jobs, prepared: Prepared) -> None:
 
 
 def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str = "") -> list[Path]:
-    """Write ``leaderboard.md``, ``.csv`` and ``.html``, and the report of each data set into its folder."""
+    """Write ``leaderboard.md``, ``.csv``, ``.tex`` and ``.html``, and the report of each data set into its folder."""
     from fedrec.report.model.leaderboard import Leaderboard
     from fedrec.report.page.leaderboard import leaderboard_page
+    from fedrec.report.text.latex import board_latex
     from fedrec.report.text.leaderboard import as_csv, markdown_page
 
     board = Leaderboard(tuple(comparisons))
     write_text(out / "leaderboard.md", markdown_page(board, command))
     write_text(out / "leaderboard.csv", as_csv(board))
+    write_text(out / "leaderboard.tex", board_latex(board, command))
     write_text(out / "leaderboard.html", leaderboard_page(board, command))
-    return [out / f"leaderboard.{end}" for end in ("md", "csv", "html")]
+    return [out / f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")]
 
 
 def write_report(comparison: Comparison, out: Path, command: str = "") -> list[Path]:
-    """Write ``compare.md``, ``.csv``, ``.html``, ``.png`` and, where there are rounds, ``curves.png``."""
-    from fedrec.report.figures.canvas import save_png
+    """Write ``compare.md``, ``.csv``, ``.tex``, ``.html``, the figure and, where there are rounds, ``curves``."""
     from fedrec.report.figures.comparison import curve_plot, dot_plot
+    from fedrec.report.figures.files import save_all
     from fedrec.report.page.comparison import comparison_page
+    from fedrec.report.text.latex import comparison_latex
     from fedrec.report.text.markdown import markdown_page
     from fedrec.report.text.records import as_csv
 
     out.mkdir(parents=True, exist_ok=True)  # where all runs lie elsewhere nobody has made it
     drawn = {
-        "compare.png": (dot_plot, f"{comparison.main} of every method"),
-        "curves.png": (curve_plot, f"{comparison.main} on validation over rounds"),
+        "compare": (dot_plot, f"{comparison.main} of every method"),
+        "curves": (curve_plot, f"{comparison.main} on validation over rounds"),
     }
-    figures = []
-    for file, (draw, text) in drawn.items():
-        figure = draw(comparison) if installed("matplotlib") else None
-        if figure is None:
-            (out / file).unlink(missing_ok=True)  # of an earlier comparison in this folder
-            continue
-        replace_file(out / file, partial(save_png, figure))
-        figures.append((file, text))
+    files = {
+        name: save_all(draw(comparison) if installed("matplotlib") else None, out / name)
+        for name, (draw, _) in drawn.items()
+    }
+    figures = [(own[0].name, drawn[name][1]) for name, own in files.items() if own]
     write_text(out / "compare.csv", as_csv(comparison))
+    write_text(out / "compare.tex", comparison_latex(comparison, command))
     write_text(out / "compare.md", markdown_page(comparison, command, figures))
     write_text(out / "compare.html", comparison_page(comparison, command))
-    return [out / file for file in ("compare.md", "compare.csv", "compare.html", *(file for file, _ in figures))]
+    tables = [out / f"compare.{end}" for end in ("md", "csv", "tex", "html")]
+    return [*tables, *(path for own in files.values() for path in own)]

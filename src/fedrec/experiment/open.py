@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -15,14 +15,17 @@ from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.recommend import Ids, Recommender
 from fedrec.experiment.recommend_table import frame
 from fedrec.experiment.summarise import data_of
+from fedrec.report.figures.result import round_plot
 from fedrec.report.page.result import result_html
 from fedrec.report.text.result import said
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.known import known_of
 from fedrec.runs.recommendations import Recommendation
+from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 log = logging.getLogger("fedrec.runs")
 
@@ -57,6 +60,10 @@ class Result:
             }
             for row in self._rows()
         )
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """A metric over rounds, on validation and test, as a matplotlib figure (``.savefig("curve.pdf")``)."""
+        return round_plot(self.json, self._rows(), metric)
 
     def __repr__(self) -> str:
         return said(self.json)
@@ -127,6 +134,14 @@ def opened(path: Path) -> Result:
     return Result(folder.result(), folder)
 
 
+def settings_here(folder: RunFolder) -> RunSettings:
+    """A run's settings; where its data was a file that is not below this folder, with that file's own place."""
+    settings, (_, place) = folder.settings(), folder.fingerprint()
+    if place is not None and place.exists() and not Path(settings.data).expanduser().exists():
+        settings = settings.model_copy(update={"data": str(place)})
+    return settings
+
+
 def place_of(data: str) -> Path | None:
     """Where data that was given as a file or folder lies; None for names."""
     given = Path(data).expanduser()
@@ -135,11 +150,8 @@ def place_of(data: str) -> Path | None:
 
 def prepared_again(folder: RunFolder) -> Prepared:
     """What a run needs, from its data as it is now; other data than it was made from is bad input."""
-    settings = folder.settings()
-    before, place = folder.fingerprint()
-    if place is not None and place.exists() and not Path(settings.data).expanduser().exists():
-        settings = settings.model_copy(update={"data": str(place)})  # we stand in another folder
-    prepared = prepare(settings)
+    before, _ = folder.fingerprint()
+    prepared = replace(prepare(settings_here(folder)), origin=folder.origin())
     if before is None and folder.finished:  # of an older version: all that can be compared are counts
         seen, now = folder.result()["data"], data_of(prepared)
         if seen != now:

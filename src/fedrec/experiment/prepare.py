@@ -22,6 +22,7 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.summed import Budget
+from fedrec.runs.origin import Origin
 from fedrec.runs.plan import defence_of, participation_of, plan_of
 from fedrec.runs.settings import RunSettings
 
@@ -36,6 +37,8 @@ class Prepared:
     method: Method[Any, Any, Any, Any] | Reference[Any]
     runtime: Any
     seconds: float
+    origin: Origin | None = None
+    """Which run it goes on from, where it is an update."""
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

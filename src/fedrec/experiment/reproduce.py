@@ -283,26 +283,24 @@ def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, Fi
 
 
 def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]:
-    """Write ``tableN.md``, ``.csv``, ``.html`` and a ``.png`` for every data set."""
-    from functools import partial
-
-    from fedrec.report.figures.canvas import save_png
+    """Write ``tableN.md``, ``.csv``, ``.tex``, ``.html`` and a figure for every data set."""
+    from fedrec.report.figures.files import save_all
     from fedrec.report.figures.reproduction import dot_plot
     from fedrec.report.page.reproduction import reproduction_page
+    from fedrec.report.text.latex import reproduction_latex
     from fedrec.report.text.reproduction import as_csv, markdown_page
-    from fedrec.runs.atomic import replace_file, write_text
+    from fedrec.runs.atomic import write_text
 
     out.mkdir(parents=True, exist_ok=True)
-    figures = []
+    figures, files = [], []
     for panel in done.panels:
-        file = f"{done.file}-{panel.column.key}.png"
         figure = dot_plot(done, panel) if done.table.kind == "quality" and installed("matplotlib") else None
-        if figure is None:
-            (out / file).unlink(missing_ok=True)  # of an earlier time
-            continue
-        replace_file(out / file, partial(save_png, figure))
-        figures.append((file, f"{done.table.metrics[0]} on {panel.column.label}: published, ours, strict"))
+        own = save_all(figure, out / f"{done.file}-{panel.column.key}")
+        if own:
+            files += own
+            figures.append((own[0].name, f"{done.table.metrics[0]} on {panel.column.label}: published, ours, strict"))
     write_text(out / f"{done.file}.csv", as_csv(done))
     write_text(out / f"{done.file}.md", markdown_page(done, command, figures))
+    write_text(out / f"{done.file}.tex", reproduction_latex(done, command))
     write_text(out / f"{done.file}.html", reproduction_page(done, command))
-    return [out / f"{done.file}{end}" for end in (".md", ".csv", ".html")] + [out / file for file, _ in figures]
+    return [out / f"{done.file}{end}" for end in (".md", ".csv", ".tex", ".html")] + files

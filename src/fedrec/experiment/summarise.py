@@ -12,7 +12,7 @@ from fedrec.runs.result import describe, summary
 def summarise(prepared: Prepared, progress: Progress) -> dict[str, Any]:
     """The one object that ``--json`` writes."""
     data, runtime = data_of(prepared), prepared.runtime
-    return summary(prepared.settings, prepared.method, data, progress, prepared.seconds, runtime)
+    return summary(prepared.settings, prepared.method, data, progress, prepared.seconds, runtime, prepared.origin)
 
 
 def data_of(prepared: Prepared) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
     name = "cofedrec"
     Settings = CoFedRecSettings
     Download = CoDownload
+    anew = ("category", "rows", "group")
     card = vectors_stay(
         title="CoFedRec: item categories, and groups of users who treat a category alike",
         paper="He et al., Co-clustering for federated recommender system, WWW 2024, as FedIAR describes it",

@@ -86,6 +86,7 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
     small: ClassVar[dict[str, Any]] = {"k": 4}
     enough: ClassVar[dict[str, Any]] = {"k": 8}
     enough_rounds = 5
+    starts_over = True
     card = Card(
         title="FedSpectral: graph filtering by federated subspace iteration; sums of thin tables, few rounds",
         paper="Shen et al., CIKM 2021 (the filter); the federation is this project's",

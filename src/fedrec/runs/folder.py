@@ -8,6 +8,7 @@ model.safetensors        state of the selected round, for recommendations
 data.safetensors         ids, titles and what users have, so that the model recommends without its data
 users.parquet            test metrics of every user at the selected round (users.csv where pyarrow is missing)
 manifest.json            size and checksum of each file of a finished run
+origin.json              which run this one goes on from, where it is an update
 result.json              the object that --json writes; its presence means the run is finished
 
 Files that change while the run goes on carry their own checksums (:mod:`fedrec.runs.sealed`,
@@ -36,6 +37,7 @@ from fedrec.errors import BadInput
 from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
+from fedrec.runs.origin import ORIGIN, Origin, read_origin
 from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
 from fedrec.runs.sealed import (
     Damaged,
@@ -94,14 +96,29 @@ class RunFolder:
         self._read_manifest: Manifest | None = None
 
     @classmethod
-    def create(cls, path: Path, settings: RunSettings, *, private: bool = False) -> RunFolder:
-        """A new folder; one that is already used or cannot be written is bad input."""
+    def create(
+        cls,
+        path: Path,
+        settings: RunSettings,
+        *,
+        private: bool = False,
+        origin: Origin | None = None,
+        start: Progress | None = None,
+    ) -> RunFolder:
+        """A new folder; one that is already used or cannot be written is bad input.
+
+        An update says its ``origin`` and where it ``start``s; without them written there are no settings.
+        """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
         try:
             if private:
                 private_folder(path)
             path.mkdir(parents=True, exist_ok=True)
+            if origin is not None:
+                origin.write(path)
+            if start is not None:
+                cls(path).checkpoint(start, start.state)
             text = sealed_yaml(dump_yaml(settings.model_dump(mode="json")))
             write_text(path / SETTINGS, text, private=private)
         except OSError as problem:
@@ -135,6 +152,12 @@ class RunFolder:
             raise damaged(path, "it is not a fingerprint of this version", EDITED)
         place = plain.pop("path")
         return Fingerprint(**plain), None if place is None else Path(place)
+
+    def origin(self) -> Origin | None:
+        """Which run this one goes on from; None where it began by itself."""
+        if self._manifest is not None and ORIGIN in self._manifest.files:
+            self._manifest.check(ORIGIN, advice=RUN_AGAIN)
+        return read_origin(self.path)
 
     def settings(self) -> RunSettings:
         path = self.path / SETTINGS
@@ -214,6 +237,9 @@ class RunFolder:
         """
         path = self.path / CHECKPOINT
         if not path.is_file():
+            origin = self.origin()
+            if origin is not None and not origin.starts_over:
+                raise BadInput(f"{path} is gone, from which this update goes on; repeat it: fedrec update {origin.run}")
             (self.path / ROUNDS).unlink(missing_ok=True)
             return Progress()
         state, best = expected.hint, expected.optional
@@ -253,7 +279,7 @@ class RunFolder:
                 replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
         sync(self.path / ROUNDS)
         text = json.dumps(result, indent=2) + "\n"
-        names = (SETTINGS, DATA, ROUNDS, MODEL, KNOWN, USERS, USERS_PLAIN)
+        names = (SETTINGS, DATA, ORIGIN, ROUNDS, MODEL, KNOWN, USERS, USERS_PLAIN)
         final = [name for name in names if (self.path / name).is_file()]
         write_manifest(self.path, final, {RESULT: text})
         write_text(self.path / RESULT, text)

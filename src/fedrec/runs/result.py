@@ -13,6 +13,7 @@ from fedrec.core.reference import Reference
 from fedrec.privacy import card as cards
 from fedrec.privacy.card import PrivacyCard
 from fedrec.privacy.summed import SumNoise
+from fedrec.runs.origin import Origin
 from fedrec.runs.settings import RunSettings
 
 SCHEMA = "fedrec.result/1"
@@ -25,10 +26,11 @@ def summary(
     progress: Progress,
     prepare_seconds: float,
     runtime: Any,
+    origin: Origin | None = None,
 ) -> dict[str, Any]:
     """The result of a run; ``data`` from :func:`describe`."""
     records = progress.records
-    card = card_of(settings, method, records, runtime)
+    card = card_of(settings, method, records, runtime, 0 if origin is None else origin.rounds)
     best = next((r for r in records if r.round == progress.best_round), records[-1])
     seconds = {part: sum(r.seconds[part] for r in records) for part in ("train", "aggregate", "evaluate")}
     weight = sum(r.participants for r in records) or 1
@@ -46,6 +48,7 @@ def summary(
         "memory": {"peak_mb": peak_memory_mb()},
         "privacy": card.line,
         "privacy_card": card.as_dict(),
+        **({"origin": origin.as_dict()} if origin is not None else {}),
         **({"secure": secure_means(records)} if settings.secure else {}),
         "settings": settings.model_dump(mode="json", exclude={"data_dir"}),
         "versions": versions(),
@@ -78,8 +81,11 @@ def describe(world: World, interactions: int | None) -> dict[str, Any]:
     }
 
 
-def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: Any) -> PrivacyCard:
-    """What the run guarantees each user; a runtime knows what its uploads hold, and the noise of its sums."""
+def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: Any, earlier: int = 0) -> PrivacyCard:
+    """What the run guarantees each user; a runtime knows what its uploads hold, and the noise of its sums.
+
+    ``earlier``: rounds that users took part in before, in the run that this one goes on from.
+    """
     if isinstance(method, Reference):
         return cards.collected()
     numbers, open_fields = getattr(runtime, "exposure", None) or (1, ())
@@ -88,7 +94,7 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
     if not settings.secure:
         return cards.of_uploads(
             method.settings,
-            releases=1 if method.contributes_once else max(1, len(records)),
+            releases=earlier + (1 if method.contributes_once else max(1, _rounds_with_clients(records))),
             coordinates=max(1, numbers),
             contribution=method.contribution(),
             unprotected=open_fields,
@@ -105,6 +111,11 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         unit="user" if method.contribution() is not None else "user (all that one client holds)",
         colluding=settings.secure_colluding,
     )
+
+
+def _rounds_with_clients(records: list[Record]) -> int:
+    """The record that an update starts with is no round: nobody took part."""
+    return len(records) - any(record.participants == 0 for record in records[:1])
 
 
 def peak_memory_mb() -> float:

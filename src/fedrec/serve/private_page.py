@@ -24,7 +24,7 @@ from fedrec.maths.interaction_matrix import inverse_root
 from fedrec.methods.fedease import FedEase
 from fedrec.methods.fedspectral import FedSpectral, unit_columns
 from fedrec.report.page.parts import data_block
-from fedrec.report.page.render import asset, head
+from fedrec.report.page.render import head, page_style
 from fedrec.runs.atomic import write_text
 from fedrec.serve.assets_of import own_asset
 from fedrec.simulate.clients import Clients
@@ -123,7 +123,7 @@ def _packed(values: NDArray[Any], kind: str = "<f4") -> str:
 
 def html(title: str, about: str, content: dict[str, Any]) -> str:
     """The file."""
-    style = asset("page.css") + own_asset("private.css")
+    style = page_style() + own_asset("private.css")
     script = own_asset("private.js")
     return f"""{head(title, style, script)}<body>
 <a class="skip" href="#search">Skip to the search</a>

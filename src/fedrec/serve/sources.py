@@ -14,6 +14,7 @@ from fedrec.experiment.recommend import Recommender
 from fedrec.runs.folder import RESULT, SETTINGS, RunFolder
 from fedrec.runs.known import Known
 from fedrec.runs.manifest import MANIFEST
+from fedrec.runs.origin import newest
 from fedrec.serve.model import Model
 
 Mark = tuple[Any, ...]
@@ -30,7 +31,7 @@ class Source(Protocol):
 
 
 class RunSource:
-    """A finished run's folder."""
+    """A finished run's folder, or the last finished update of it that lies beside it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,12 +39,13 @@ class RunSource:
             RunFolder.open(path)  # says what is wrong
 
     def mark(self) -> Mark:
-        return tuple(file_mark(self.path / name) for name in (RESULT, MANIFEST))
+        run = newest(self.path)
+        return run, *(file_mark(run / name) for name in (RESULT, MANIFEST))
 
     def open(self) -> Model:
-        folder = RunFolder(self.path)  # not cleared of leftovers: they may be files that are being written
+        folder = RunFolder(newest(self.path))  # not cleared of leftovers: they may be files that are being written
         result = Result(folder.result(), folder)
-        about = {"method": result.json["method"], "round": result.json["selected_round"]}
+        about = {"method": result.json["method"], "round": result.json["selected_round"], "run": folder.path.name}
         return _warm(Model(result.recommender, about))
 
 

@@ -66,6 +66,7 @@ def test_columns_as_a_person_names_them(write: Write) -> None:
     [
         ("user=who", "has no item column; columns found: who, what, when, colour"),
         ("user=who,item=thing", "has no column 'thing'; columns found: who, what"),
+        ("user=who,item=what,time=whenever", "has no column 'whenever'; columns found: who, what"),
         ("user=who,item", "--columns 'item' says nothing; write user=NAME,item=NAME"),
         ("user=who,thing=what", "unknown meaning in --columns 'thing'"),
         ("user=who,user=what", "--columns names user twice"),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fedrec
 from command_line import Cli
+from fedrec.errors import BadInput
+from fedrec.report.figures.files import save
 
 
 @pytest.fixture
@@ -43,6 +47,74 @@ def test_history_and_lists_are_dataframes(tmp_path: Path) -> None:
     assert table["user"].unique().tolist() == ["u003", "u001"]
     assert table[table.user == "u001"]["item"].tolist() == [r.item for r in result.recommend("u001", 4)]
     assert len(result.recommend(None, k=2)) == 240
+
+
+def test_every_figure_is_an_object(tmp_path: Path) -> None:
+    result = fedrec.run("fcf", data="demo", rounds=2, settings={"dim": 4, "epochs": 1})
+    axes = result.figure("HR@10").axes[0]
+    assert [line.get_label() for line in axes.lines[::2]] == ["valid", "test"]
+    assert axes.lines[0].get_ydata()[-1] == result.history["valid HR@10"].iloc[-1]  # type: ignore[index]
+    with pytest.raises(BadInput, match="no metric 'HR@11' in this run"):
+        result.figure("HR@11")
+    found = fedrec.compare(["fcf"], rounds=2, seeds=[0], out=tmp_path / "c", settings={"dim": 4, "epochs": 1})
+    assert len(repr(found)) < 300
+    assert "<table" in found._repr_html_()
+    dots, curves = found.figure(), found.figure("rounds")
+    assert dots is not None
+    assert curves is not None
+    assert {"fcf", "popularity"} <= {text.get_text() for text in dots.axes[0].get_yticklabels()}
+    assert r"\textbf" not in found.latex()  # one method of its group: nothing is best
+    assert "popularity" in found.table["method"].tolist()
+    for name in ("a.png", "a.svg", "a.pdf"):
+        save(dots, tmp_path / name)
+        first = (tmp_path / name).read_bytes()
+        save(dots, tmp_path / name)
+        assert (tmp_path / name).read_bytes() == first
+    with pytest.raises(BadInput, match=r"end the name in \.png, \.svg, \.pdf"):
+        save(dots, tmp_path / "a.gif")
+
+
+class FakeDisplay:
+    """Stands for IPython: what is displayed, and how often it was written over."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def module(self) -> dict[str, types.ModuleType]:
+        whole, part = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+        whole.get_ipython = lambda: types.SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+        part.HTML = str  # type: ignore[attr-defined]
+        part.display = self.display  # type: ignore[attr-defined]
+        return {"IPython": whole, "IPython.display": part}
+
+    def display(self, html: str, display_id: bool) -> FakeDisplay:
+        self.shown.append(html)
+        return self
+
+    def update(self, html: str) -> None:
+        self.shown[-1] = html
+
+
+def test_a_notebook_has_one_bar_and_a_script_plain_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options: Any = {"rounds": 3, "settings": {"dim": 4, "epochs": 1}}
+    fedrec.run("fcf", **options)
+    assert capsys.readouterr() == ("", "")
+    fedrec.run("fcf", progress=True, **options)
+    assert "fcf: round 3/3  loss" in capsys.readouterr().err
+    fake = FakeDisplay()
+    for name, module in fake.module().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    fedrec.run("fcf", **options)
+    assert len(fake.shown) == 1
+    assert '<progress value="3" max="3">' in fake.shown[0]
+    fedrec.run("fcf", progress=False, **options)
+    assert len(fake.shown) == 1
+    fedrec.compare(["fcf"], seeds=[0], out=tmp_path / "c", **options)
+    assert len(fake.shown) == 2
+    assert '<progress value="4" max="4">' in fake.shown[1]
+    assert capsys.readouterr().err == ""
 
 
 def test_the_package_can_be_run_as_a_module() -> None:

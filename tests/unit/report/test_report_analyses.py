@@ -20,7 +20,7 @@ from fedrec.experiment.analyses.weights import weights
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.report.figures.analyses import curves, heat_maps, matrix_csv, points_csv
-from fedrec.report.figures.canvas import save_png
+from fedrec.report.figures.files import save
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +90,8 @@ def test_files_can_be_read_back(tmp_path: Path) -> None:
         ["0.5", "fcf", "HR@10", "0.250000"],
         ["1", "fcf", "HR@10", "0.500000"],
     ]
-    save_png(curves(points, "title", "about", "share", ["HR@10"]), tmp_path / "curves.png")
+    save(curves(points, "title", "about", "share", ["HR@10"]), tmp_path / "curves.png")
     matrix = np.array([[1.0, 0.2], [0.3, 1.0]])
     assert "W,a,b,0.20000000" in matrix_csv(["a", "b"], {"W": matrix})
-    save_png(heat_maps(["a", "b"], {"W": matrix}, "title", "about"), tmp_path / "map.png")
+    save(heat_maps(["a", "b"], {"W": matrix}, "title", "about"), tmp_path / "map.png")
     assert all((tmp_path / name).stat().st_size > 1000 for name in ("curves.png", "map.png"))

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import made_run
 
-from fedrec.report.figures.canvas import save_png, spread_out
+from fedrec.report.figures.canvas import spread_out
 from fedrec.report.figures.comparison import curve_plot, dot_plot
+from fedrec.report.figures.files import save
 from fedrec.report.model.comparison import Comparison, Failure, compare_runs
 from fedrec.report.text.markdown import markdown_page, markdown_table
 from fedrec.report.text.records import as_csv, as_json
@@ -156,7 +157,7 @@ def test_curves_only_where_there_are_rounds(found: Comparison) -> None:
 
 def test_same_figure_same_bytes(found: Comparison, tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
-        save_png(dot_plot(found), tmp_path / name)
+        save(dot_plot(found), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 

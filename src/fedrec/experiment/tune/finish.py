@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from fedrec.experiment.tune.study import HERE, Study
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.search import Search
 from fedrec.report.text.search import markdown_page
-from fedrec.runs.atomic import replace_file, write_text
+from fedrec.runs.atomic import write_text
 from fedrec.runs.yaml_file import dump_yaml
 
 RECIPE = "recipe.yaml"
@@ -72,11 +71,11 @@ def entry(study: Study, search: Search) -> dict[str, Any]:
 
 
 def _picture(study: Study, search: Search) -> Path:
-    from fedrec.report.figures.canvas import save_png
+    from fedrec.report.figures.files import save
     from fedrec.report.figures.search import search_plot
 
     path = study.folder / "search.png"
-    replace_file(path, partial(save_png, search_plot(search)))
+    save(search_plot(search), path)
     return path
 
 

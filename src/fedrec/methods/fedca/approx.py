@@ -78,6 +78,7 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
     Settings = FedCaApproxSettings
     Private, Upload, Download = FewPrivate, FewUpload, FewDownload
     also_sent = ("ids", "values")
+    item_numbers = ("ids",)
     small: ClassVar[dict[str, Any]] = {"neighbours": 6, "rows": 20}
     enough: ClassVar[dict[str, Any]] = {"alpha": 0.1, "beta": 0.1, "rho": 0.0, "r": 1.0}
     card = Card(

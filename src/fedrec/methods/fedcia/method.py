@@ -30,6 +30,7 @@ class FedCia(Method[CiaServer, OwnModel, CiaUpload, CiaDownload]):
     small: ClassVar[dict[str, Any]] = {"backbone": "mf", "lr": 0.05, "init_scale": 0.1}
     enough: ClassVar[dict[str, Any]] = {"backbone": "mf", "dim": 16, "lr": 0.1, "epochs": 5, "init_scale": 0.1}
     enough_rounds = 15
+    anew = ("weight", "whole", "left", "right", "normal", "normal_right")
     card = Card(
         title="FedCIA: the mean of the clients' item similarities; every client keeps a model of its own",
         paper="Han et al., SIGIR 2025",

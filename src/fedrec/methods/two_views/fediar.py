@@ -35,7 +35,7 @@ from fedrec.methods.two_views.fediar_state import (
     IarServer,
     IarUpload,
     PairedTables,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,8 +95,8 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
     """Dual-view exploration on the server, adaptive fusion on the client."""
 
     name = "fediar"
-    Settings = FedIarSettings
-    Private, Upload, Download = IarPrivate, IarUpload, IarDownload
+    Settings, Private, Upload, Download = FedIarSettings, IarPrivate, IarUpload, IarDownload
+    anew = ("mixture",)
     small = {"warmup": 1, "lr_items": 5.0, "clusters": 4}  # noqa: RUF012
     enough = {"lr": 1.0, "lr_items": 300.0, "items_scale": 0.3, "warmup": 15, "epochs": 5, "clusters": 4}  # noqa: RUF012
     card = Card(

@@ -42,6 +42,7 @@ class RecVae(CentralVae):
     """Densely connected encoder with swish and layer norm, linear decoder."""
 
     name = "recvae"
+    anew = ("old",)
     Settings = RecVaeSettings
     card = collected(
         "RecVAE: composite prior and alternating training, on collected histories",

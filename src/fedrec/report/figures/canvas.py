@@ -6,17 +6,15 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from fedrec.extras import needs
+from fedrec.report.model.colours import LIGHT
 from fedrec.report.model.comparison import Comparison
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, SOFT, FAINT, ALARM = "#222222", "#666666", "#dddddd", "#a50f15"
-# Okabe and Ito's palette: distinct with every common kind of colour blindness
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+PALETTE = LIGHT[0]
 KEY: dict[str, Any] = {"loc": "center right", "frameon": False, "fontsize": 9, "labelcolor": INK, "handletextpad": 0.1}
 KEY |= {"columnspacing": 1.2, "borderaxespad": 0, "borderpad": 0}
 """How the key of signs beside a headline looks."""
@@ -124,8 +122,3 @@ def spread_out(places: list[float], least: float) -> list[float]:
             centre, size = (centre * size + before * members) / (size + members), size + members
         clusters.append((centre, size))
     return [centre + least * (i - (size - 1) / 2) for centre, size in clusters for i in range(size)]
-
-
-def save_png(figure: Figure, path: Path) -> None:
-    """Write the figure; the same figure gives the same bytes."""
-    figure.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": None})

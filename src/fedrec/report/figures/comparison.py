@@ -1,4 +1,4 @@
-"""Figures of a comparison: a figure goes out, the caller saves it (:func:`fedrec.report.figures.canvas.save_png`)."""
+"""Figures of a comparison: a figure goes out, the caller saves it (:mod:`fedrec.report.figures.files`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.report.figures.canvas import FAINT, INK, KEY, PALETTE, SOFT, canvas, end_labels
+from fedrec.report.figures.canvas import FAINT, INK, KEY, SOFT, canvas, end_labels
+from fedrec.report.model import colours as shades
 from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
+from fedrec.report.model.series import Series, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 STROKES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
 DOTTED, DASHED = (0, (1, 2)), (0, (4, 3))
-COLOURS: dict[Group, str] = {"federated": "#0072B2", "centralised": "#D55E00", "control": "#777777"}
 SIGNS: dict[Group, str] = {"federated": "o", "centralised": "s", "control": "D"}
 
 
@@ -24,13 +25,13 @@ def dot_plot(comparison: Comparison) -> Figure:
     """The main metric of every method, best on top, with seeds and spread; chance and popularity as lines."""
     metric = comparison.main
     rows = sorted((row for row in comparison.rows if _known(row, metric)), key=lambda row: _value(row, metric))
-    several = len(comparison.seeds) > 1
+    several, colours = len(comparison.seeds) > 1, {one.name: one for one in series_of(comparison)}
     figure, axes = canvas(comparison, f"{metric} on {comparison.data['name']}", 0.32 * len(rows) + 0.1, head=0.86)
     top = max([_reach(row, metric) for row in rows] + [1e-9])
     axes.set_xlim(0, 1.12 * top)
     axes.set_ylim(-0.65, len(rows) - 0.35)
     for place, row in enumerate(rows):
-        colour, summary = COLOURS[row.group], row.cells[metric].summary
+        colour, summary = colours[row.method].colour, row.cells[metric].summary
         axes.plot([0, summary.mean], [place, place], color=FAINT, linewidth=1, zorder=1)
         if summary.count > 1:
             values = [run.test(metric) for run in row.runs]
@@ -77,7 +78,8 @@ def curve_plot(comparison: Comparison) -> Figure | None:
         right=1.35,
         caption=caption,
     )
-    labels = [_draw_curve(axes, row, bands[row.method], number, last) for number, row in enumerate(trained)]
+    colours = {one.name: one for one in series_of(comparison)}
+    labels = [_draw_curve(axes, row, bands[row.method], colours[row.method], last) for row in trained]
     for row in single:
         value = bands[row.method][0][2]
         axes.axhline(value, color=SOFT, linewidth=1, linestyle=DASHED, zorder=1)
@@ -99,10 +101,9 @@ Band = list[tuple[int, float, float, float]]
 """Round, and over seeds the lowest, mean and highest value there."""
 
 
-def _draw_curve(axes: Axes, row: Row, band: Band, number: int, last: int) -> tuple[float, str, str]:
+def _draw_curve(axes: Axes, row: Row, band: Band, drawn: Series, last: int) -> tuple[float, str, str]:
     """One method's line; gives its label. Controls are grey: colours are for what is compared."""
-    colour = SOFT if row.control else PALETTE[number % len(PALETTE)]
-    stroke = "-" if row.control else STROKES[number // len(PALETTE) % len(STROKES)]
+    colour, stroke = drawn.colour, "-" if row.control else STROKES[shades.place(drawn.number)[1]]
     rounds, low, mean, high = (list(part) for part in zip(*band, strict=True))
     if len(row.runs) > 1:
         axes.fill_between(rounds, low, high, color=colour, alpha=0.13, linewidth=0)
@@ -158,9 +159,9 @@ def _groups_key(figure: Figure, axes: Axes, rows: list[Row]) -> None:
     """Which sign is which group, beside the headline where no data can lie."""
     from matplotlib.lines import Line2D
 
-    present = [group for group in COLOURS if any(row.group == group for row in rows)]
+    present = [group for group in SIGNS if any(row.group == group for row in rows)]
     figure.legend(
-        [Line2D([], [], marker=SIGNS[g], color=COLOURS[g], linestyle="", markersize=6) for g in present],
+        [Line2D([], [], marker=SIGNS[g], color=SOFT, linestyle="", markersize=6) for g in present],
         present,
         bbox_to_anchor=(axes.get_position().x1, 1 - 0.22 / figure.get_size_inches()[1]),
         ncols=len(present),

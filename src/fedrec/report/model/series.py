@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrec.evaluation.statistics import Summary, summarise
-from fedrec.report.model.comparison import Group
+from fedrec.report.model.colours import STROKES, on_paper, place
+from fedrec.report.model.comparison import Comparison, Group, base_of
 from fedrec.report.model.runs import FinishedRun, Float64
-
-COLOURS = 7
-"""How many colours there are before strokes change."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,15 @@ class Series:
     def cls(self) -> str:
         """Classes that give it its colour and stroke; controls are grey."""
         if self.group == "control":
-            return f"sc d{self.number % 3}" if self.number % 3 else "sc"
-        stroke = self.number // COLOURS % 3
-        return f"s{self.number % COLOURS}" + (f" d{stroke}" if stroke else "")
+            colour, stroke = "c", self.number % STROKES
+        else:
+            colour, stroke = place(self.number)
+        return f"s{colour}" + (f" d{stroke}" if stroke else "")
+
+    @property
+    def colour(self) -> str:
+        """The same colour on paper."""
+        return on_paper(self.number, self.group == "control")
 
     def summary(self, metric: str) -> Summary:
         return summarise([run.test(metric) for run in self.runs])
@@ -55,6 +59,12 @@ class Series:
                 if not math.isnan(value):
                     found.setdefault(number, []).append(value)
         return [(r, min(found[r]), float(np.mean(found[r])), max(found[r])) for r in sorted(found)]
+
+
+def series_of(comparison: Comparison) -> list[Series]:
+    """The methods of a comparison that have runs, each with its colour."""
+    found = [Series(row.method, base_of(row.method), row.group, row.runs) for row in comparison.rows if row.runs]
+    return numbered(found)
 
 
 def numbered(series: Sequence[Series]) -> list[Series]:

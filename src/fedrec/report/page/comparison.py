@@ -11,8 +11,8 @@ from fedrec.core.reference import Reference
 from fedrec.evaluation.rules import Rules
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.card import card_lines
-from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row, base_of
-from fedrec.report.model.series import Series, numbered
+from fedrec.report.model.comparison import FLOOR, Cell, Comparison, Group, Row
+from fedrec.report.model.series import Series, series_of
 from fedrec.report.page import figures
 from fedrec.report.page.parts import (
     HtmlTable,
@@ -29,6 +29,7 @@ from fedrec.report.page.parts import (
 )
 from fedrec.report.page.render import Page, render
 from fedrec.report.text.commands import run_command
+from fedrec.report.text.made import here
 from fedrec.report.text.wording import (
     HEADINGS,
     failure_text,
@@ -44,9 +45,7 @@ from fedrec.report.text.wording import (
 
 def comparison_page(comparison: Comparison, command: str = "") -> str:
     """One self-contained HTML file."""
-    series = numbered(
-        [Series(row.method, base_of(row.method), row.group, row.runs) for row in comparison.rows if row.runs]
-    )
+    series = series_of(comparison)
     floor = next((one for one in series if one.method == FLOOR), None)
     shown = dict.fromkeys([comparison.main, comparison.columns[0]])
     sections = [
@@ -219,12 +218,13 @@ def commands(series: Sequence[Series], command: str) -> str:
 
 
 def versions(series: Sequence[Series]) -> str:
-    """Versions that made the runs."""
+    """When and where the page was made, and the versions that made the runs."""
     found: dict[str, str] = {}
     for one in series:
         for run in one.runs:
             found |= run.result.get("versions", {})
-    return "Made by " + ", ".join(f"{name} {version}" for name, version in found.items()) + "." if found else ""
+    made = ", ".join(f"{name} {version}" for name, version in found.items())
+    return f"{here()}{' Runs: ' + made + '.' if made else ''}"
 
 
 def is_central(method: str) -> bool:

@@ -15,6 +15,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
+from fedrec.report.model.colours import DARK, LIGHT
 from fedrec.report.page.parts import Section, join
 
 
@@ -34,7 +35,7 @@ class Page:
 
 def render(page: Page, more_script: str = "", connect: str = "'none'") -> str:
     """The file; ``more_script`` runs after the page's own, ``connect`` is whom it may ask (a source of a policy)."""
-    style, script = asset("page.css"), asset("page.js") + more_script
+    style, script = page_style(), asset("page.js") + asset("take.js") + more_script
     contents = join(f'<li><a href="#{s.id}">{escape(s.short or s.title)}</a></li>' for s in page.sections)
     body = join(
         f'<section id="{s.id}" aria-labelledby="{s.id}-title"><h2 id="{s.id}-title">{escape(s.title)}</h2>\n{s.body}'
@@ -87,6 +88,16 @@ def head(title: str, style: str, script: str, connect: str = "'none'") -> str:
 <style>{style}</style>
 </head>
 """
+
+
+@cache
+def page_style() -> str:
+    """The style sheet, with the colours of methods that figures have too."""
+    style = asset("page.css")
+    for name, (shades, grey) in {"light": LIGHT, "dark": DARK}.items():
+        found = "".join(f"--s{number}: {shade}; " for number, shade in enumerate(shades))
+        style = style.replace(f"/* {name} series */", f"{found}--sc: {grey};")
+    return style
 
 
 @cache

@@ -1,0 +1,72 @@
+"""``fedrec update``: go on with a run whose data has grown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedrec.cli import options as o
+from fedrec.cli.run import check_json, say_how_to_resume
+
+if TYPE_CHECKING:
+    from fedrec.core.loop import Progress
+    from fedrec.experiment.prepare import Prepared
+
+
+def update(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run; it is only read.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", help="The data with what was added.", metavar="NAME|FILE", show_default="the run's own, as it is"
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", help="Rounds to go on for.", show_default="a fifth of the run's; all, in closed form"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the new run.", show_default="RUN-updated, beside it")
+    ] = None,
+    json_file: o.JsonFile = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Train on when interactions, users or items were added; a new run folder says what it came from."""
+    from fedrec.cli.progress import Watch, headline
+    from fedrec.cli.result import print_result, write_json
+    from fedrec.experiment.update import update as go_on
+    from fedrec.runs.folder import free_folder
+
+    check_json(json_file)
+    path = Path(str(run).rstrip("/"))
+    folder = out or free_folder(path.resolve().parent, f"{path.resolve().name}-updated")
+    watch = Watch(f"updating {path}", quiet)
+
+    def begin(prepared: Prepared, progress: Progress) -> None:
+        origin = prepared.origin
+        if origin is not None and not quiet:
+            typer.echo(f"{origin.line} since {path}", err=True)
+            if origin.starts_over:
+                typer.echo("the method computes its answer from all data: it starts over", err=True)
+            if origin.seen:
+                typer.echo(
+                    f"note: {origin.seen} of the items held out now were learnt from before (they came again later, or "
+                    "the split was drawn anew); figures are that much too good",
+                    err=True,
+                )
+            if progress.records:
+                typer.echo(f"before: valid {headline(progress.records[0].valid)}", err=True)
+        watch.start(prepared, progress)
+
+    try:
+        result = go_on(path, data, rounds, folder, watch.round, begin)
+    except KeyboardInterrupt:
+        say_how_to_resume(folder)
+        raise
+    finally:
+        watch.stop()
+    print_result(result)
+    if json_file is not None:
+        write_json(json_file, result.json)
