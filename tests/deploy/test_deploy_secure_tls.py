@@ -53,7 +53,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 def settings_of(method: str, **more: Any) -> Any:
     known = find(method).Settings.model_fields
     own = {key: value for key, value in {"epochs": 1, "dim": 4, "k": 4}.items() if key in known}
-    given = {"data": "demo", "rounds": 2, "seed": 5, "secure_by": "nodes", "secure_dropout": 0.25, "settings": own}
+    given = {"data": "demo", "rounds": 1, "seed": 5, "secure_by": "nodes", "secure_dropout": 0.25, "settings": own}
     return resolve(method, {**given, "secure": True, **more})
 
 

@@ -34,7 +34,7 @@ from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
-from fedrec.secure.ring import Bits
+from fedrec.secure.ring import Bits, Integers
 from fedrec.secure.rules import neighbourhood
 from fedrec.secure.simulate import Cohort, Level
 from fedrec.simulate.runtime import Simulator
@@ -196,14 +196,23 @@ class SecureSimulator(Simulator):
 
     # the sums
 
+    def leaving(self, course: Course, name: str, vector: Integers) -> None:
+        """A participant's whole numbers, on their way to be masked; an audit looks at them here."""
+
+    def summed_up(self, total: SecureSum) -> None:
+        """A cohort's sum as the server has it; an audit looks at it here."""
+
     def _sums(
         self, courses: list[Course], inside: list[Int64], keys: Keys, evaluate: bool, done: Any, costs: Costs
     ) -> Iterator[SecureSum]:
         for course, clients in zip(courses, inside, strict=True):
             cohort = Cohort(course.plan, course.dropouts, seed=self.seed, level=self.secure.work)
             for name, parts in self._parts(clients, keys, evaluate, done):
-                cohort.add(course.plan.place[name], vector_of(course.plan, parts, self.guard))
+                vector = vector_of(course.plan, parts, self.guard)
+                self.leaving(course, name, vector)
+                cohort.add(course.plan.place[name], vector)
             found = cohort.finish()
+            self.summed_up(found.sum)
             costs.add(len(found.sum.survivors), found.traffic, found.seconds)
             yield found.sum
 
