@@ -196,8 +196,11 @@ class SecureSimulator(Simulator):
 
     # the sums
 
-    def leaving(self, course: Course, name: str, vector: Integers) -> None:
-        """A participant's whole numbers, on their way to be masked; an audit looks at them here."""
+    def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
+        """A participant's whole numbers, on their way to be masked, and what they were made of.
+
+        A ledger is charged here, and an audit looks at them.
+        """
 
     def summed_up(self, total: SecureSum) -> None:
         """A cohort's sum as the server has it; an audit looks at it here."""
@@ -209,7 +212,7 @@ class SecureSimulator(Simulator):
             cohort = Cohort(course.plan, course.dropouts, seed=self.seed, level=self.secure.work)
             for name, parts in self._parts(clients, keys, evaluate, done):
                 vector = vector_of(course.plan, parts, self.guard)
-                self.leaving(course, name, vector)
+                self.leaving(course, name, parts, vector)
                 cohort.add(course.plan.place[name], vector)
             found = cohort.finish()
             self.summed_up(found.sum)

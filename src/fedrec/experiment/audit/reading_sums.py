@@ -47,7 +47,7 @@ class WatchedSums(SecureSimulator):
             self.received[int(block.clients[place])] = gather(download, block, np.array([place]))
         return reply
 
-    def leaving(self, course: Course, name: str, vector: Integers) -> None:
+    def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
         own = self._watched_of(name)
         if own:
             layout = course.plan.layout
