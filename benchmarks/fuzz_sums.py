@@ -82,9 +82,15 @@ class Sums:
         for name, options in self.exchange.options.items():
             summing = Node(options, RUN).summing
             self.vectors[name] = summing._vector(self.plan, summing._parts()[0].get(name, {}))
-        cohort_sum.Aggregator = Strict  # type: ignore[misc]
 
     def attempt(self, draw: random.Random) -> Outcome:
+        usual, cohort_sum.Aggregator = cohort_sum.Aggregator, Strict  # type: ignore[misc]
+        try:
+            return self._attempt(draw)
+        finally:
+            cohort_sum.Aggregator = usual  # type: ignore[misc]
+
+    def _attempt(self, draw: random.Random) -> Outcome:
         for worker in self.workers.values():
             worker.nodes.clear()
             Node(worker.options, RUN).store.write_json(STATE, {})

@@ -115,6 +115,8 @@ class Method(ABC, Generic[S, P, U, D]):
     """Rounds of local work by which somebody new finds its private state."""
     contributes_once: ClassVar[bool] = False
     """Whether a client's data enter the sums once, however many rounds it takes part in."""
+    follows_history: ClassVar[bool] = False
+    """Whether what a client sends follows from its history and its download alone: nothing drawn, nothing kept."""
     private_form: ClassVar[dict[str, Any]] = {}
     """Settings that a privacy budget (``--epsilon``) brings with it."""
     Settings: ClassVar[type[Any]]

@@ -38,6 +38,7 @@ from fedrec.secure.ring import Bits, Integers
 from fedrec.secure.rules import neighbourhood
 from fedrec.secure.simulate import Cohort, Level
 from fedrec.simulate.runtime import Simulator
+from fedrec.simulate.twins import with_twins
 
 RUN = "simulation"
 
@@ -220,7 +221,16 @@ class SecureSimulator(Simulator):
             yield found.sum
 
     def _parts(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Each participant with the sum over its clients, which come one after the other."""
+        """Each participant with the sum over its clients."""
+        drawn = self.method.settings.noise > 0 or self.method.settings.compress != "none"
+        if not self.secure.nodes or evaluate or drawn or not self.method.follows_history:
+            return self._added(clients, keys, evaluate, done)
+        groups = np.split(clients, np.flatnonzero(np.diff(self.owner[clients])) + 1)
+        names = [self.names[self.owner[group[0]]] for group in groups]
+        return with_twins(self, groups, names, done, lambda group: self._added(group, keys, evaluate, done))
+
+    def _added(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The same, client after client."""
         owners, seen = self.owner[clients], 0
         shapes = {one.name: one.shape for one in self.layout.fields}
         parts: dict[str, Any] = {}
