@@ -17,8 +17,8 @@ NOTES = (
     "AUC: whether an item is in a history, by the best of all attacks, either way round; 0.50 is chance; popular names "
     "the most popular items instead, which everybody may know",
     "whose: who of the clients that were read has an item; 0.50 is chance, and what is popular does not help",
-    "size: highest rank correlation of guessed and true sizes of histories; with 50 clients, unrelated numbers reach "
-    "0.3 once in thirty tries",
+    "size: highest rank correlation of guessed and true sizes of histories; of 50 clients, unrelated numbers reach "
+    "0.3 once in thirty tries; of ten, which are read where vectors are long, 0.7",
 )
 
 
