@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # started as a file, or loaded b
 
 import fuzz_runner
 
-TARGETS = {"files": "fuzz_files:Files", "messages": "fuzz_messages:Messages"}
+TARGETS = {"files": "fuzz_files:Files", "messages": "fuzz_messages:Messages", "sums": "fuzz_sums:Sums"}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import fuzz_runner
 from fuzz_messages import FewMessages
+from fuzz_sums import Sums
 
 COUNT = 1500
 
@@ -28,6 +29,13 @@ def test_no_damaged_message_ends_badly(tmp_path: Path) -> None:
             pytest.fail(f"number {number}, {target.doing}: {type(problem).__name__}: {problem}")
     assert found["refused"] > COUNT / 2
     assert found["accepted"] > COUNT / 50, "damage that leaves nothing to accept tests little"
+
+
+def test_no_damaged_letter_of_a_secure_sum_gives_a_wrong_sum(tmp_path: Path) -> None:
+    target = Sums()
+    target.prepare(tmp_path)
+    found = {target.attempt(random.Random(fuzz_runner.number_of(7, index))) for index in range(60)}
+    assert found == {"accepted", "refused"}
 
 
 def test_the_runner_finds_what_goes_wrong() -> None:

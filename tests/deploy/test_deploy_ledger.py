@@ -22,6 +22,7 @@ from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.node.worker import Worker, options_of
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
+from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
 from fedrec.privacy.spending import UNBOUNDED, gaussian_release
@@ -172,6 +173,8 @@ def summed(tmp_path: Path, **given: Any) -> Any:
 def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
     records = records_of(runtime, plan, progress)
+    simulated = prepare(runtime.settings).runtime
+    simulated.round(1, np.arange(20), np.arange(20), False)
     assert records[0].participants == 20
     assert records[0].loss == 0  # losses stay at home
     assert runtime.server.variance >= runtime.summed.noise["pairs"] ** 2
@@ -179,6 +182,7 @@ def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> No
         spent = NodeLedger(options.folder, OwnerPolicy()).read().spent()
         assert spent.releases == 1
         assert 7.9 < spent.epsilon(1e-6) <= 8.0
+        assert simulated.ledgers.stated()["epsilon"] == pytest.approx(spent.epsilon(1e-6), rel=1e-4)
 
 
 def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from direct import federation, in_process, records_of
 
 from fedrec.core.state import flatten
+from fedrec.deploy.flower.supernode import AT_REST, QUICK, Waits
 from fedrec.deploy.messages.letters import Step, Stepped
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.summing import STATE
@@ -232,3 +233,20 @@ def test_a_plan_of_other_sums_is_refused(change: dict[str, Any], why: str, tmp_p
 
     exchange.between = between
     assert not records_of(runtime, plan, progress)[0].missing
+
+
+def test_a_node_waits_little_while_there_are_messages_and_as_flower_does_at_rest() -> None:
+    now, slept = [100.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    waits = Waits(lambda: now[0], sleep)
+    waits.sleep(3)
+    now[0] += AT_REST
+    waits.sleep(3)  # nothing came for a while
+    waits.sleep(0.5)  # an answer is waited for
+    waits.sleep(3)
+    assert slept == [QUICK, 3, QUICK, QUICK]
+    assert waits.monotonic is not None  # all else is that of the module

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import World
+from fedrec.core.messages import Upload, per_client
 from fedrec.core.method import Keys, Method
 from fedrec.data.ragged import Int64
 
@@ -32,13 +33,21 @@ class AttackCard:
 
 
 @dataclass(frozen=True)
+class Vector(Upload):
+    """What is there in the place of an upload with secure sums: a masked vector, or a cohort's sum."""
+
+    fields: dict[str, Any] = per_client()
+    """``[1, ...]`` the method's sums by name, read with the scale that everybody knows."""
+
+
+@dataclass(frozen=True)
 class Exchanged:
     """What one client received and sent in one round, decoded from the bytes that crossed."""
 
     number: int
     download: Any
     upload: Any
-    """With one client in it; with secure sums, the sum of all (:attr:`Seen.summed`)."""
+    """With one client in it; with secure sums, a :class:`Vector`."""
     loss: float = float("nan")
 
 
@@ -51,8 +60,6 @@ class Seen:
     client: int
     users: int
     rounds: tuple[Exchanged, ...]
-    summed: bool = False
-    """Whether the server saw only sums over many clients."""
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,14 @@ def tables(seen: Seen, place: int = -1) -> dict[str, Float64]:
 
 def _whole(content: Any, m: int) -> Float64 | None:
     if isinstance(content, Rows):
-        table = content.dense().sum(0)  # one client; or all of them, where only the sum is seen
+        table = content.dense().sum(0)  # one client
         if content.n_items == m:
             return np.asarray(table, np.float64)
         return np.asarray(unpack(table[:, 0], m), np.float64) if content.n_items == packed_size(m) else None
     if not isinstance(content, np.ndarray) or content.dtype.kind != "f" or content.ndim < 2:
         return None
-    if content.shape[1:] == (packed_size(m),):
-        return np.asarray(unpack(content.sum(0), m), np.float64)
+    if content[0].size == packed_size(m):
+        return np.asarray(unpack(content[0].ravel(), m), np.float64)
     if content.ndim == 3 and content.shape[1] == m:
         return np.asarray(content.sum(0), np.float64)
     if content.ndim == 3 and content.shape[2] == m:  # an output layer: its columns are items

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
-from fedrec.attacks.contract import AttackCard, Exchanged, Float64, Found, Reader, Seen
+from fedrec.attacks.contract import AttackCard, Exchanged, Float64, Found, Reader, Seen, Vector
 from fedrec.attacks.per_item import along_first_direction, size_field, tables, touched
 from fedrec.core.block import Block
 from fedrec.core.messages import concatenate, gather
@@ -86,7 +87,9 @@ def _pretended(seen: Sequence[Seen], number: int) -> tuple[list[Seen], list[NDAr
     upload = method.local_update(private, download, block, keys).upload
     made = []
     for place, one in enumerate(seen):
-        own = gather(upload, block, np.array([place]))
+        own: Any = gather(upload, block, np.array([place]))
         last = one.rounds[-1]
+        if isinstance(last.upload, Vector):  # the server knows what a client would put into the sum
+            own = Vector({name: each.of(0)[None] for name, each in method.summands(own, last.download).items()})
         made.append(Seen(method, one.world, one.client, 1, (Exchanged(last.number, last.download, own),)))
     return made, histories

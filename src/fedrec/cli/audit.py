@@ -37,7 +37,10 @@ def audit(
         str, typer.Option("--share", help="Shares of dishonest clients, separated by commas.", metavar="X,X,...")
     ] = "0.01",
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0",
-    secure: Annotated[bool, typer.Option("--secure", help="The server sees only the sum of all uploads.")] = False,
+    secure: Annotated[
+        bool,
+        typer.Option("--secure", help="Uploads are masked and summed; with `all`, every method whose sum suffices."),
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show the attacks' cards and stop.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the audit; one that was cut off is continued.")
@@ -63,8 +66,10 @@ def audit(
     from fedrec.experiment.audit.auditing import Asked, Book, Row, as_text
     from fedrec.experiment.audit.auditing import audit as carry_out
     from fedrec.report.model.audit import summarise
+    from fedrec.report.model.audit_sums import summarise_sums
     from fedrec.report.page.audit import audit_page
     from fedrec.report.text import audit as words
+    from fedrec.report.text import audit_sums
     from fedrec.report.text.terminal import print_table
     from fedrec.runs.atomic import write_text
 
@@ -75,7 +80,7 @@ def audit(
     if not shares or not all(0 < one < 1 for one in shares):
         raise BadInput(f"--share {share} is out of range; give shares between 0 and 1, e.g. 0.001,0.01,0.05")
     asked = Asked(tuple(attack or ()), rounds, shares, secure)
-    asked_settings = _settings(what, o.given(context), parse_seeds(seeds))
+    asked_settings = _settings(what, o.given(context), parse_seeds(seeds), secure)
     for name in asked.names():
         find_attack(name)  # unknown ones are found before any work
     book = Book(out)
@@ -86,22 +91,25 @@ def audit(
 
     for settings in asked_settings:
         carry_out(settings, asked, book, said)
-    summaries = summarise(book.rows)
+    summaries, sums = summarise(book.rows), summarise_sums(book.rows)
     heading = f"Audit on {asked_settings[0].data}"
-    print_table(Console(), words.terminal_table(summaries, heading))
-    for note in words.notes(summaries):
-        typer.echo(f"- {note}")
+    if summaries:
+        print_table(Console(), words.terminal_table(summaries, heading))
+        typer.echo("\n".join(f"- {note}" for note in words.notes(summaries)))
+    if sums:
+        print_table(Console(), audit_sums.terminal_table(sums, f"{heading}, secure sums"))
+        typer.echo("\n".join(f"- {note}" for note in audit_sums.NOTES))
     command = command_line(context)
     if out is not None:
-        write_text(out / "audit.md", words.markdown_page(summaries, heading, command))
-        write_text(out / "audit.html", audit_page(book.rows, summaries, heading, command))
+        write_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))
+        write_text(out / "audit.html", audit_page(book.rows, summaries, heading, command, sums))
     if json_file is not None:
         write_text(json_file, as_text(book.rows))
     if store is not None:
         write_text(store, _stored(summaries, command))
 
 
-def _settings(what: str, given: dict[str, Any], seeds: list[int]) -> list[RunSettings]:
+def _settings(what: str, given: dict[str, Any], seeds: list[int], secure: bool) -> list[RunSettings]:
     """The runs that are audited, one for each method and seed."""
     from fedrec.experiment.resolve import resolve
     from fedrec.methods.registry import federated, find
@@ -111,7 +119,10 @@ def _settings(what: str, given: dict[str, Any], seeds: list[int]) -> list[RunSet
         if set(given) - {"data_dir"}:
             raise BadInput(f"{what} is a run and is audited as it was; leave {', '.join(sorted(given))} out")
         return [RunFolder.open(Path(what)).settings().model_copy(update={**given, "runtime": "simulate"})]
-    names = [name for name in federated() if getattr(find(name), "federates", True)] if what == "all" else [what]
+    names = [what]
+    if what == "all":
+        names = [name for name in federated() if getattr(find(name), "federates", True)]
+        names = [name for name in names if find(name).card.sum_suffices] if secure else names
     return [resolve(name, {**given, "seed": seed}) for name in names for seed in seeds]
 
 

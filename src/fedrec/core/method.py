@@ -121,6 +121,8 @@ class Method(ABC, Generic[S, P, U, D]):
     """Fields of the server's state that the next round makes again: they begin empty where the data has grown."""
     item_numbers: ClassVar[tuple[str, ...]] = ()
     """Fields of state whose values are numbers of items."""
+    follows_history: ClassVar[bool] = False
+    """Whether what a client sends follows from its history and its download alone: nothing drawn, nothing kept."""
     private_form: ClassVar[dict[str, Any]] = {}
     """Settings that a privacy budget (``--epsilon``) brings with it."""
     Settings: ClassVar[type[Any]]

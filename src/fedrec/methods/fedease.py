@@ -102,6 +102,7 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     enough_rounds = 1
     small: ClassVar[dict[str, Any]] = {"noise": 0.001}
     contributes_once = True
+    follows_history = True
     private_form: ClassVar[dict[str, Any]] = {"scale": "user"}
     card = Card(
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",

@@ -37,6 +37,8 @@ class PrivacyCard:
     composition: str
     trust: str
     not_covered: tuple[str, ...]
+    ledger: dict[str, Any] | None = None
+    """What the participant that gave away most has in its own ledger, where one was kept here."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "not_covered": list(self.not_covered)}
@@ -63,6 +65,7 @@ def card_lines(card: dict[str, Any]) -> list[str]:
         budget = f"epsilon {card['epsilon']:.4g} at delta {card['delta']:g}{rho}"
     rows = [
         ("guarantee", budget),
+        ("ledger", _ledger_line(card.get("ledger"))),
         ("unit", card["unit"]),
         ("adjacency", card["adjacency"]),
         ("mechanism", card["mechanism"]),
@@ -72,6 +75,13 @@ def card_lines(card: dict[str, Any]) -> list[str]:
         ("not covered", "; ".join(card["not_covered"]) or "nothing"),
     ]
     return [f"  {name:<12} {text}" for name, text in rows if text]
+
+
+def _ledger_line(stated: dict[str, Any] | None) -> str:
+    if stated is None:
+        return ""
+    charges = "1 charge" if stated["charges"] == 1 else f"{stated['charges']} charges"
+    return f"epsilon {stated['epsilon']:.4g} at delta {stated['delta']:g} in that of {stated['participant']}, {charges}"
 
 
 def collected() -> PrivacyCard:
@@ -118,7 +128,9 @@ def of_uploads(
     )
 
 
-def of_sums(found: SumNoise, *, smallest: int, who: str, unit: str, colluding: float) -> PrivacyCard:
+def of_sums(
+    found: SumNoise, *, smallest: int, who: str, unit: str, colluding: float, ledger: dict[str, Any] | None = None
+) -> PrivacyCard:
     """A run whose server sees secure sums of at least ``smallest`` participants, each with its share of the noise."""
     spent, delta = found.spent, found.budget.delta
     largest = sqrt(sum(one**2 for one in found.norms.values())) * spread("replace", found.nonnegative)
@@ -138,6 +150,7 @@ def of_sums(found: SumNoise, *, smallest: int, who: str, unit: str, colluding: f
         trust=f"the server sees sums of at least {smallest} {who} (secure sums); noise is whole if {found.summands} of "
         f"them draw theirs honestly, and up to {colluding:.0%} may collude with the server",
         not_covered=OUTSIDE,
+        ledger=ledger,
     )
 
 

@@ -8,7 +8,8 @@ from math import sqrt
 import numpy as np
 
 from fedrec.core.fold import Float64
-from fedrec.privacy.summed import SumNoise
+from fedrec.privacy.spending import Spent, secure_release
+from fedrec.privacy.summed import Groups, SumNoise
 from fedrec.secure.contribution import LOSS, Guard, Parts
 from fedrec.secure.noise import noise_of_plan, noise_of_sum, noisy_summands
 from fedrec.secure.plan import Plan
@@ -48,6 +49,12 @@ class SimulatedGuard(Guard):
         summands = noisy_summands(len(plan.members), plan.rules.least_survivors, self.colluding)
         stream = Stream.named(self.seed, "noise of a sum", plan.round, plan.cohort, plan.attempt)
         return noise_of_sum(plan.layout, summands, self.survivors[plan.digest], stream)
+
+
+def release_of_plan(plan: Plan, norms: Groups, nonnegative: bool, colluding: float) -> Spent:
+    """What the sum of a plan costs one user, whose part is bounded by ``norms``: what a ledger is charged."""
+    summands = noisy_summands(len(plan.members), plan.rules.least_survivors, colluding)
+    return secure_release(plan.layout, norms, summands, nonnegative=nonnegative)
 
 
 def without_loss(parts: Parts) -> dict[str, Float64]:

@@ -110,6 +110,7 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         who="nodes" if by_nodes else "clients",
         unit="user" if method.contribution() is not None else "user (all that one client holds)",
         colluding=settings.secure_colluding,
+        ledger=ledgers.stated() if (ledgers := getattr(runtime, "ledgers", None)) else None,
     )
 
 

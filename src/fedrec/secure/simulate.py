@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from numpy.typing import NDArray
 
 from fedrec.secure.aggregator import Aggregator, SecureSum
 from fedrec.secure.check import CHECKS, check_words, verify
@@ -130,7 +131,7 @@ class Sums(Work):
 class Masks(Sums):
     """Real keys and masks."""
 
-    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+    def __init__(self, course: Course, seed: int, workers: int = 1, clock: Clock = time.perf_counter) -> None:
         super().__init__(course, seed, workers, clock)
         self._checks = np.zeros(CHECKS, np.uint64)
         plan, start = self.plan, self.clock()
@@ -156,11 +157,16 @@ class Masks(Sums):
                 found.append((sign_of(place, other), self._pairs[pair]))
         return found
 
-    def add(self, place: int, values: Integers) -> None:
-        start = self.clock()
+    def masked(self, place: int, values: Integers) -> tuple[Words, NDArray[np.uint64]]:
+        """What a member sends: its vector and the check words, masked."""
         words, checks = wrap(values, self.plan.layout.bits), check_words(values, self.plan.digest)
         own = self_seed(self._secrets[place], self.plan.digest, place)
         apply_masks(words, checks, [(1, own), *self._masks_of(place)], self.plan.layout.bits)
+        return words, checks
+
+    def add(self, place: int, values: Integers) -> None:
+        start = self.clock()
+        words, checks = self.masked(place, values)
         start = self.timed("clients", start)
         self._words += words
         self._checks += checks

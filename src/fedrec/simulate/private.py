@@ -11,15 +11,15 @@ from fedrec.core.method import Method
 from fedrec.core.participation import Participation
 from fedrec.core.population import Population
 from fedrec.evaluation.task import Task
-from fedrec.keyed import U64
 from fedrec.privacy.guard import SimulatedGuard, noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
 from fedrec.secure.cohorts import assign
 from fedrec.secure.course import Course
 from fedrec.secure.layout import Layout
 from fedrec.secure.noise import noisy_summands
-from fedrec.secure.ring import Bits
+from fedrec.secure.ring import Bits, Integers
 from fedrec.secure.rules import neighbourhood
+from fedrec.simulate.ledgers import Ledgers
 from fedrec.simulate.secured import RUN, SecureOptions, SecureSimulator
 
 
@@ -39,6 +39,7 @@ class PrivateSimulator(SecureSimulator):
         **options: Any,
     ) -> None:
         self.summed: SumNoise | None = None
+        self.participation = participation
         super().__init__(method, people, task, seed, secure, **options)
         self.drawn = SimulatedGuard(secure.colluding, seed)
         self.guard = self.drawn
@@ -51,14 +52,26 @@ class PrivateSimulator(SecureSimulator):
             method.contribution(),
             self.layout_with,
             releases=1 if method.contributes_once else most_rounds(participation, seed, rounds, keys),
-            summands=self._summands(participation, keys),
+            summands=self._summands(),
         )
 
-    def _summands(self, participation: Participation, keys: U64) -> int:
+        groups = np.split(keys, np.flatnonzero(np.diff(self.owner)) + 1)
+        self.ledgers = Ledgers(dict(zip(self.names, groups, strict=True)), self.summed, secure.colluding)
+
+    def round(self, number: int, *rest: Any) -> Any:
+        self.ledgers.before(RUN, number, self._chosen, self.method.contributes_once)
+        return super().round(number, *rest)
+
+    def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
+        self.ledgers.charge(course.plan, name, parts)
+
+    def _chosen(self, number: int) -> list[str]:
+        chosen = self.participation.choose(self.seed, number, self.people.block.client_keys)
+        return [self.names[owner] for owner in np.unique(self.owner[chosen])]
+
+    def _summands(self) -> int:
         """The fewest honest participants in a sum of the first round; shares are those of each round's own plan."""
-        chosen = participation.choose(self.seed, 1, keys)
-        names = [self.names[owner] for owner in np.unique(self.owner[chosen])]
-        smallest = assign(names, self.seed, RUN, 1, self.secure.cohort).smallest
+        smallest = assign(self._chosen(1), self.seed, RUN, 1, self.secure.cohort).smallest
         rules = neighbourhood(smallest, self.secure.dropout, self.secure.colluding).rules
         return noisy_summands(smallest, rules.least_survivors, self.secure.colluding)
 

@@ -34,10 +34,11 @@ from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
-from fedrec.secure.ring import Bits
+from fedrec.secure.ring import Bits, Integers
 from fedrec.secure.rules import neighbourhood
 from fedrec.secure.simulate import Cohort, Level
 from fedrec.simulate.runtime import Simulator
+from fedrec.simulate.twins import with_twins
 
 RUN = "simulation"
 
@@ -196,19 +197,40 @@ class SecureSimulator(Simulator):
 
     # the sums
 
+    def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
+        """A participant's whole numbers, on their way to be masked, and what they were made of.
+
+        A ledger is charged here, and an audit looks at them.
+        """
+
+    def summed_up(self, total: SecureSum) -> None:
+        """A cohort's sum as the server has it; an audit looks at it here."""
+
     def _sums(
         self, courses: list[Course], inside: list[Int64], keys: Keys, evaluate: bool, done: Any, costs: Costs
     ) -> Iterator[SecureSum]:
         for course, clients in zip(courses, inside, strict=True):
             cohort = Cohort(course.plan, course.dropouts, seed=self.seed, level=self.secure.work)
             for name, parts in self._parts(clients, keys, evaluate, done):
-                cohort.add(course.plan.place[name], vector_of(course.plan, parts, self.guard))
+                vector = vector_of(course.plan, parts, self.guard)
+                self.leaving(course, name, parts, vector)
+                cohort.add(course.plan.place[name], vector)
             found = cohort.finish()
+            self.summed_up(found.sum)
             costs.add(len(found.sum.survivors), found.traffic, found.seconds)
             yield found.sum
 
     def _parts(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Each participant with the sum over its clients, which come one after the other."""
+        """Each participant with the sum over its clients."""
+        drawn = self.method.settings.noise > 0 or self.method.settings.compress != "none"
+        if not self.secure.nodes or evaluate or drawn or not self.method.follows_history:
+            return self._added(clients, keys, evaluate, done)
+        groups = np.split(clients, np.flatnonzero(np.diff(self.owner[clients])) + 1)
+        names = [self.names[self.owner[group[0]]] for group in groups]
+        return with_twins(self, groups, names, done, lambda group: self._added(group, keys, evaluate, done))
+
+    def _added(self, clients: Int64, keys: Keys, evaluate: bool, done: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The same, client after client."""
         owners, seen = self.owner[clients], 0
         shapes = {one.name: one.shape for one in self.layout.fields}
         parts: dict[str, Any] = {}

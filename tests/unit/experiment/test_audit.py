@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 
 from fedrec.errors import BadInput
-from fedrec.experiment.audit import auditing
+from fedrec.experiment.audit import auditing, reading_sums
 from fedrec.experiment.audit.auditing import Asked, Book, Row, audit, read_rows
 from fedrec.experiment.audit.figures import auc, exposed
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.small_runs import small_settings
+from fedrec.methods.registry import federated, find
 from fedrec.report.model.audit import summarise
+from fedrec.report.model.audit_sums import summarise_sums
 from fedrec.report.text.audit import markdown_page
+from fedrec.secure import simulate
 
 WORLD = "scale:users=60,items=80,interactions=1200"
+SUMMED = [name for name in federated() if find(name).card.sum_suffices and name != "local"]
 
 
 def rows(method: str, *attacks: str, asked: Any = None, data: str = WORLD, **settings: Any) -> list[Row]:
@@ -49,9 +53,33 @@ def test_noise_hides_what_an_upload_tells() -> None:
     assert abs(row.figures["auc"] - 0.5) < 0.1
 
 
-def test_a_sum_tells_no_more_than_what_is_popular() -> None:
-    row = rows("fedavg", asked=Asked(("touched", "norms"), secure=True))[0]
-    assert row.figures["precision"] < 0.5
+@pytest.mark.parametrize("method", SUMMED)
+def test_what_the_server_receives_in_secure_sums_tells_nothing_of_a_client(method: str) -> None:
+    found = rows(method, asked=Asked(("touched", "norms", "sign"), secure=True))
+    assert {row.view for row in found} == {"message", "sum"}
+    for row in found:
+        if row.figures and row.view == "message":
+            assert row.figures["auc"] == pytest.approx(0.5, abs=0.04), row
+            assert row.figures["whose"] == pytest.approx(0.5, abs=0.04), row
+            assert row.figures["precision"] == pytest.approx(row.figures["chance"], abs=0.04), row
+        elif row.figures:
+            assert row.figures["whose"] == 0.5, row  # the same guess for everybody
+            assert row.figures["auc"] < row.figures["popular_auc"] + 0.05, row
+
+
+def test_masks_that_do_not_hide_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_sums.Masks, "_masks_of", lambda *_: [])
+    monkeypatch.setattr(simulate, "apply_masks", lambda *_: None)
+    (row, *_) = rows("fedspectral", asked=Asked(("touched",), secure=True))
+    assert row.figures["whose"] > 0.9
+
+
+def test_the_audit_of_sums_as_a_table(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    audit(resolve("fedspectral", {"data": WORLD, "settings": {"k": 4}}), Asked(("touched", "size"), secure=True), book)
+    sums = summarise_sums(read_rows(tmp_path / "audit.json"))
+    assert not summarise(book.rows)
+    assert "| fedspectral | 0.50 | 0.50 | 0.00 | 0.50 | 0.7" in markdown_page([], "Audit", "fedrec audit", sums)
     with pytest.raises(BadInput, match="not only a sum"):
         rows("fedca", asked=Asked(("sign",), secure=True))
 

@@ -23,6 +23,7 @@ from fedrec.privacy.card import of_uploads
 from fedrec.privacy.guard import NoiseGuard, SimulatedGuard, noise_in_total
 from fedrec.privacy.spending import Spent, gaussian_release, laplace_release
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, norms_of, sum_noise
+from fedrec.runs.result import card_of
 from fedrec.secure.contribution import layout_of, vector_of
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
@@ -185,6 +186,30 @@ def test_trained_methods_take_a_budget_too() -> None:
     assert prepared.method.settings.clip == 1.0
     runtime.round(1, np.arange(30), np.arange(30), False)
     assert np.isfinite(runtime.server.items).all()
+
+
+@pytest.mark.parametrize(("method", "charges"), [("fedavg", 2), ("fedease", 1)])
+def test_the_participants_own_ledgers_state_what_the_card_does(method: str, charges: int) -> None:
+    given: dict[str, Any] = {"rounds": 2, "secure": True, "epsilon": 8.0, "evaluate_every": 2}
+    if method == "fedavg":
+        given["settings"] = {"dim": 2, "epochs": 1}
+    settings = resolve(method, {"data": WORLD, **given})
+
+    first, second = prepare(settings), prepare(settings)
+
+    def after(number: int, prepared: Any) -> Any:
+        prepared.runtime.round(number, np.arange(30), np.arange(30), False)
+        return card_of(settings, prepared.method, [], prepared.runtime)
+
+    half = after(1, first)
+    second.runtime.restore(first.runtime.snapshot())
+    card, resumed = after(2, first), after(2, second)
+    assert card.ledger["charges"] == charges
+    assert card.ledger["epsilon"] == pytest.approx(card.epsilon, rel=1e-6)
+    assert f"ledger       epsilon {card.epsilon:.4g} at delta 1e-06" in "\n".join(card.lines())
+    assert half.ledger["epsilon"] < card.epsilon if charges > 1 else half.ledger == card.ledger
+    assert resumed.ledger["charges"] == charges  # rounds before another process went on are counted
+    assert resumed.ledger["epsilon"] == pytest.approx(card.epsilon, rel=1e-6)
 
 
 @pytest.mark.parametrize(

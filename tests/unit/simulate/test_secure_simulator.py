@@ -15,10 +15,12 @@ from fedrec.core.settings import PrivacySettings
 from fedrec.core.state import flatten
 from fedrec.core.sums import SumField, Summand
 from fedrec.errors import BadInput
+from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.broken import Comparison, LawBroken
 from fedrec.laws.secured import secure_sums_change_nothing
 from fedrec.laws.small_runs import plan, run, simulator, world
+from fedrec.methods.fedease import FedEase
 from fedrec.secure.contribution import FREE, MOST_LOSS, Guard, Parts, layout_of, loss_of
 from fedrec.secure.failures import TooFew
 from fedrec.simulate.secured import SecureOptions, SecureSimulator
@@ -142,3 +144,27 @@ def test_what_clients_add_is_what_is_added(clients: int, compact: bool, weighted
     total = np.zeros((3, 2))
     summand.add_to(total)
     np.testing.assert_allclose(sum(summand.of(c) for c in range(clients)), total, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("nodes", "work"), [(4, 1), (3, 3)])
+def test_copies_of_a_population_add_what_was_computed_once(
+    nodes: int, work: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"data": "demo", "copies": 4, "secure": True, "secure_by": "nodes", "nodes": nodes, "epsilon": 8.0}
+    settings = resolve("fedease", given)
+    found: list[Any] = []
+    for twins in (True, False):
+        monkeypatch.setattr(FedEase, "follows_history", twins)
+        runtime: Any = prepare(settings).runtime
+        blocks: list[int] = []
+        update = runtime.method.local_update
+        monkeypatch.setattr(
+            runtime.method, "local_update", lambda *a, u=update, b=blocks: b.append(1) or u(*a), raising=False
+        )
+        everyone = np.arange(runtime.people.world.n_clients)
+        cost, _ = runtime.round(1, everyone, everyone, False)
+        found.append((runtime.server.cooccurrence, cost.upload, cost.download, runtime.ledgers.stated(), len(blocks)))
+    one, other = found
+    assert np.array_equal(one[0], other[0])  # the noise of the sum included
+    assert one[1:4] == other[1:4]
+    assert one[4] == work

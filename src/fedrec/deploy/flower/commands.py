@@ -76,8 +76,8 @@ def superlink_command(
 
 def supernode_command(link: Link, port: int, key: Path | None) -> list[str]:
     """Flower's part of a node; ``port`` is its own, for the node's work."""
-    command = [program("flower-supernode"), *link.security, "--superlink", link.address, "--port", str(port)]
-    command += ["--isolation", "process"]
+    command = [sys.executable, "-m", "fedrec.deploy.flower.supernode", *link.security]
+    command += ["--superlink", link.address, "--port", str(port), "--isolation", "process"]
     return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
 
 

@@ -17,11 +17,10 @@ from fedrec.deploy.node.ledger import NodeLedger
 from fedrec.deploy.node.share import NodeOptions, Share
 from fedrec.keyed import U64
 from fedrec.privacy.accountant import local_release
-from fedrec.privacy.guard import NoiseGuard
-from fedrec.privacy.spending import UNBOUNDED, secure_release
+from fedrec.privacy.guard import NoiseGuard, release_of_plan
+from fedrec.privacy.spending import UNBOUNDED
 from fedrec.privacy.summed import norms_of
 from fedrec.secure.contribution import Parts
-from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
 from fedrec.secure.ring import Integers
@@ -81,13 +80,12 @@ class SumReleases(NoiseGuard):
         return super().noise(plan) if any(inside.values()) else None
 
     def _charge(self, plan: Plan, noise: dict[str, float]) -> None:
-        summands = noisy_summands(len(plan.members), plan.rules.least_survivors, self.colluding)
         settings, policy = self.releases.method.settings, self.releases.policy
         if all(one > 0 for one in noise.values()):
             norms, nonnegative = norms_of(self._fields, settings, self.releases.method.contribution())
             group, norm = next(iter(norms.items()))  # the method's own numbers come first, then weights
             policy.check_run(min(noise[name] for name in group), norm)
-            spent = secure_release(plan.layout, norms, summands, nonnegative=nonnegative)
+            spent = release_of_plan(plan, norms, nonnegative, self.colluding)
         else:
             policy.check_run(0.0, inf)
             spent = UNBOUNDED

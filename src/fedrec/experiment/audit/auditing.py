@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from fedrec.attacks.contract import Poison, Reader
 from fedrec.attacks.registry import find as find_attack
@@ -17,6 +17,7 @@ from fedrec.core.method import Method
 from fedrec.errors import BadInput
 from fedrec.experiment.audit.poisoning import NotFor, poisoned_figures
 from fedrec.experiment.audit.reading import read_along, reader_figures
+from fedrec.experiment.audit.reading_sums import View, read_sums
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.methods.registry import find as find_method
 from fedrec.robust.defence import defence
@@ -36,7 +37,7 @@ class Asked:
     """Which attacks, how long, against how many dishonest clients."""
 
     attacks: tuple[str, ...] = ()
-    """Empty: all that only read, and boost."""
+    """Empty: all that only read; and boost, where single uploads are seen."""
     rounds: int = 15
     """Rounds before the effect of dishonest clients is measured."""
     shares: tuple[float, ...] = (0.01,)
@@ -44,7 +45,7 @@ class Asked:
     """Whether the server sees only sums."""
 
     def names(self) -> tuple[str, ...]:
-        chosen = self.attacks or (*readers(), "boost")
+        chosen = self.attacks or (tuple(readers()) if self.secure else (*readers(), "boost"))
         return tuple(attack_names()) if chosen == ("all",) else chosen
 
 
@@ -63,6 +64,8 @@ class Row:
     rounds: int = 1
     """The round that was looked at, or rounds before the effect was measured."""
     secure: bool = False
+    view: str = ""
+    """With secure sums, what was read: the client's own masked ``message``, or the ``sum``."""
     run: str = ""
     """A digest of all other settings of the run: rows of other runs in the same book are not taken for these."""
     figures: dict[str, float] = field(default_factory=dict)
@@ -137,19 +140,21 @@ def _reading(settings: RunSettings, asked: Asked, kinds: dict[str, Any]) -> Iter
     chosen = [kind() for kind in kinds.values() if issubclass(kind, Reader)]
     made: dict[str, Any] = {}
 
-    def figures(reader: Reader, number: int) -> Callable[[Prepared], dict[str, float]]:
+    def figures(reader: Reader, number: int, view: View | Literal[""]) -> Callable[[Prepared], dict[str, float]]:
         def work(prepared: Prepared) -> dict[str, float]:
             if not made:
-                made["seen"], made["sim"] = read_along(prepared, READ_ROUNDS, asked.secure)
-            seen = [_cut(one, reader.rounds, number) for one in made["seen"]]
-            return reader_figures(reader, seen, made["sim"])
+                made["seen"], made["sim"] = (read_sums if asked.secure else read_along)(prepared, READ_ROUNDS)
+            whole = made["seen"][view] if view else made["seen"]
+            return reader_figures(reader, [_cut(one, reader.rounds, number) for one in whole], made["sim"])
 
         return work
 
     for reader in chosen:
         for number in (READ_ROUNDS,) if reader.rounds > 1 else (1, READ_ROUNDS):
-            row = _row(settings, attack=reader.name, rounds=number, secure=asked.secure, defence=settings.robust)
-            yield row, figures(reader, number)
+            for view in get_args(View) if asked.secure else ("",):
+                guard = "none" if asked.secure else settings.robust  # nobody can bound what nobody sees
+                row = _row(settings, attack=reader.name, rounds=number, secure=asked.secure, view=view, defence=guard)
+                yield row, figures(reader, number, view)
 
 
 def _cut(seen: Any, wanted: int, number: int) -> Any:

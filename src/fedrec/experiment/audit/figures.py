@@ -15,9 +15,11 @@ Figures = dict[str, float]
 def items_figures(found: Sequence[Found | None], own: Sequence[NDArray[np.int32]], popularity: Float64) -> Figures:
     """Means over clients that have items; ``own`` are their items, ``popularity`` ``[n_items]`` everybody's counts.
 
-    An attack that names no set is given the size: then precision and recall are one figure.
+    An attack that names no set is given the size: then precision and recall are one figure. ``whose`` is how well
+    guesses tell who of these clients has an item: what is merely popular does not help there, and 0.5 is chance.
     """
     rows: list[tuple[float, ...]] = []
+    scores, truths = [], []
     for guess, items in zip(found, own, strict=True):
         if guess is None or guess.scores is None or not len(items):
             continue
@@ -26,6 +28,8 @@ def items_figures(found: Sequence[Found | None], own: Sequence[NDArray[np.int32]
         chosen = best(guess.scores, len(items)) if guess.chosen is None else guess.chosen
         hits = float((chosen & truth).sum())
         usual = best(popularity, len(items))
+        scores.append(guess.scores)
+        truths.append(truth)
         rows.append(
             (
                 hits / max(1, int(chosen.sum())), hits / len(items), auc(guess.scores, truth),
@@ -35,7 +39,24 @@ def items_figures(found: Sequence[Found | None], own: Sequence[NDArray[np.int32]
     if not rows:
         return {}
     names = ("precision", "recall", "auc", "chance", "popular_precision", "popular_auc")
-    return dict(zip(names, (float(value) for value in np.mean(rows, axis=0)), strict=True))
+    means = dict(zip(names, (float(value) for value in np.mean(rows, axis=0)), strict=True))
+    return {**means, "whose": whose(np.array(scores), np.array(truths))}
+
+
+def whose(scores: Float64, truth: NDArray[np.bool_]) -> float:
+    """Over items that some clients have and others have not: the chance that an owner is scored above another client.
+
+    ``[clients, n_items]``; scores count by their rank with each client, so that scales do not matter; ties count half.
+    """
+    from scipy.stats import rankdata
+
+    known = truth.any(0) & ~truth.all(0)
+    if not known.any():
+        return float("nan")
+    ranks, owned = rankdata(rankdata(scores, axis=1)[:, known], axis=0), truth[:, known]
+    owners = owned.sum(0)
+    above = (ranks * owned).sum(0) - owners * (owners + 1) / 2
+    return float((above / (owners * (len(truth) - owners))).mean())
 
 
 def size_figures(found: Sequence[Found | None], sizes: Sequence[int]) -> Figures:

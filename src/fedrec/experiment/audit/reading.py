@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from fedrec import keyed
 from fedrec.attacks.contract import Exchanged, Found, Reader, Seen
 from fedrec.core import wire
 from fedrec.core.block import Block
-from fedrec.core.fold import add_rows
-from fedrec.core.messages import Rows, gather
+from fedrec.core.messages import gather
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.data.ragged import Int64, segments
 from fedrec.experiment.audit.figures import Figures, items_figures, size_figures
@@ -29,19 +27,14 @@ class Watched(Simulator):
     """Keeps what some clients received and sent, as the server decodes it."""
 
     watched: Int64
-    secure: bool = False
-    """Whether the server sees the sum of all uploads and no single one."""
 
-    def watch(self, clients: Int64, secure: bool = False) -> None:
-        self.watched, self.secure = clients, secure
+    def watch(self, clients: Int64) -> None:
+        self.watched = clients
         self.seen: dict[int, list[Exchanged]] = {int(client): [] for client in clients}
-        self.total: Any = None
 
     def arriving(
         self, reply: Reply[Any], update: Update[Any, Any], download: Any, block: Block, keys: Keys
     ) -> Reply[Any]:
-        if self.secure:
-            self.total = added(self.total, reply.upload)
         here = np.flatnonzero(np.isin(block.clients, self.watched))
         for place in here[:, None]:
             part = block.take(place)
@@ -55,38 +48,15 @@ class Watched(Simulator):
 
     def story(self) -> list[Seen]:
         """All that was seen, client by client."""
-        users = np.diff(self.people.block.user_start)
-        return [
-            Seen(self.method, self.people.world, client, int(users[client]), tuple(rounds), self.secure)
-            for client, rounds in self.seen.items()
-        ]
-
-    def close_round(self) -> None:
-        """With secure sums, the sum stands in the place of every upload of the round."""
-        if not self.secure:
-            return
-        for rounds in self.seen.values():
-            rounds[-1] = replace(rounds[-1], upload=self.total)
-        self.total = None
+        return story_of(self, self.seen)
 
 
-def added(total: Any, upload: Any) -> Any:
-    """The upload's sum over its clients, on top of ``total``, as if one client had sent it."""
-    found: dict[str, Any] = {}
-    for spec in fields(upload):
-        content, before = getattr(upload, spec.name), getattr(total, spec.name, None)
-        if isinstance(content, Rows):
-            table = np.zeros((content.n_items, content.values.shape[1])) if before is None else before.values * 1.0
-            add_rows(table, content)
-            found[spec.name] = wire.rows_of_tables(table[None].astype(np.float32))
-        elif isinstance(content, dict):
-            start = before or {}
-            found[spec.name] = {key: array.sum(0)[None] + start.get(key, 0) for key, array in content.items()}
-        elif isinstance(content, np.ndarray):
-            found[spec.name] = content.sum(0)[None] + (0 if before is None else before)
-        else:
-            found[spec.name] = content
-    return type(upload)(**found)
+def story_of(sim: Simulator, seen: Mapping[int, Sequence[Exchanged]]) -> list[Seen]:
+    """What was seen of each client in every round."""
+    users = np.diff(sim.people.block.user_start)
+    return [
+        Seen(sim.method, sim.people.world, client, int(users[client]), tuple(rounds)) for client, rounds in seen.items()
+    ]
 
 
 def watched_clients(seed: int, people: Any, count: int = WATCHED) -> Int64:
@@ -96,7 +66,7 @@ def watched_clients(seed: int, people: Any, count: int = WATCHED) -> Int64:
     return np.sort(able[np.argsort(draw, kind="stable")[:count]])
 
 
-def read_along(prepared: Prepared, rounds: int, secure: bool = False) -> tuple[list[Seen], Watched]:
+def read_along(prepared: Prepared, rounds: int) -> tuple[list[Seen], Watched]:
     """Run some rounds with everybody and keep what was seen."""
     people = prepared.people
     made = prepared.runtime
@@ -105,15 +75,14 @@ def read_along(prepared: Prepared, rounds: int, secure: bool = False) -> tuple[l
         prepared.method, people, prepared.task, prepared.settings.seed,
         memory_mb=prepared.settings.memory_mb, robust=made.robust,
     )  # fmt: skip
-    sim.watch(watched_clients(prepared.settings.seed, people), secure)
+    sim.watch(watched_clients(prepared.settings.seed, people))
     everyone = np.arange(people.world.n_clients)
     for number in range(1, rounds + 1):
         sim.round(number, everyone, everyone, False)
-        sim.close_round()
     return sim.story(), sim
 
 
-def reader_figures(reader: Reader, seen: Sequence[Seen], sim: Watched) -> Figures:
+def reader_figures(reader: Reader, seen: Sequence[Seen], sim: Simulator) -> Figures:
     """What an attack gets, over the watched clients."""
     block = sim.people.block
     popularity = np.bincount(block.train.values, minlength=block.n_items).astype(float)
@@ -134,7 +103,7 @@ def items_of(block: Block, client: int) -> Any:
     return np.unique(block.train.take(users).values)
 
 
-def nearest_other(seen: Seen, found: Found | None, sim: Watched) -> int:
+def nearest_other(seen: Seen, found: Found | None, sim: Simulator) -> int:
     """The other client whose items overlap most with a participant's own: whom a personal mixture leans on."""
     block = sim.people.block
     own = np.zeros(block.n_items, bool)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 from fedrec.attacks.registry import find as find_attack
 from fedrec.attacks.registry import names as attack_names
 from fedrec.report.model.audit import Summary
+from fedrec.report.model.audit_sums import SumsSummary
 from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, join, paragraphs, tiles
 from fedrec.report.page.render import Page, render
+from fedrec.report.text import audit_sums
 from fedrec.report.text.audit import HEADS, cells, notes, number
 
 TEXTS = ("method", "items from one upload", "defence")
-FIGURES = ("precision", "recall", "auc", "popular_auc", "chance", "size_rank", "ER@10", "NDCG@10", "HR@10/99")
+FIGURES = ("precision", "recall", "auc", "popular_auc", "chance", "whose", "size_rank", "ER@10", "NDCG@10", "HR@10/99")
 
 
-def audit_page(rows: Sequence[Any], summaries: Sequence[Summary], heading: str, command: str) -> str:
+def audit_page(
+    rows: Sequence[Any], summaries: Sequence[Summary], heading: str, command: str, sums: Sequence[SumsSummary] = ()
+) -> str:
     """One self-contained HTML file: a line a method, then every attack, then who they are."""
-    sections = [
-        Section("table", "What they get", _table(summaries) + paragraphs(notes(summaries), "small soft")),
+    sections = []
+    if summaries:
+        table = _table(HEADS, map(cells, summaries))
+        sections.append(Section("table", "What they get", table + paragraphs(notes(summaries), "small soft")))
+    if sums:
+        table = _table(audit_sums.HEADS, map(audit_sums.cells, sums))
+        notes_ = paragraphs(audit_sums.NOTES, "small soft")
+        sections.append(Section("sums", "What the server gets with secure sums", table + notes_, "Sums"))
+    sections += [
         Section("attacks", "Every attack", _rows(rows), "Attacks"),
         Section("cards", "Who attacks, and what they see", _cards(), "Cards"),
         Section("command", "Exact command", f"<pre>{escape(command)}</pre>", "Command"),
@@ -47,9 +58,9 @@ def _opening(summaries: Sequence[Summary]) -> str:
     return tiles(found)
 
 
-def _table(summaries: Sequence[Summary]) -> str:
-    heads = [Th(head, number=head not in TEXTS) for head in HEADS]
-    lines = [("", [Td(escape(text), _value(text)) for text in cells(one)]) for one in summaries]
+def _table(names: Sequence[str], texts: Iterable[Sequence[str]]) -> str:
+    heads = [Th(head, number=head not in TEXTS) for head in names]
+    lines = [("", [Td(escape(text), _value(text)) for text in row]) for row in texts]
     return HtmlTable("One line a method; a click on a heading sorts.", heads, lines).html()
 
 
@@ -59,7 +70,8 @@ def _rows(rows: Sequence[Any]) -> str:
     lines = []
     for row in rows:
         if row.figures:
-            words = [row.method, row.attack or "nobody", row.defence + (", adaptive" if row.adaptive else "")]
+            how = row.defence + (", adaptive" if row.adaptive else "") + (f", {row.view}" if row.view else "")
+            words = [row.method, row.attack or "nobody", how]
             numbers = [row.share, row.rounds, row.seed, *(row.figures.get(name) for name in FIGURES)]
             shown = [Td("" if n is None else f"{n:.3g}", None if n is None else float(n)) for n in numbers]
             lines.append(("", [*(Td(escape(word)) for word in words), *shown]))

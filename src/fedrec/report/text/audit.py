@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedrec.report.model.audit import Figure, Summary
+from fedrec.report.model.audit_sums import SumsSummary
+from fedrec.report.text import audit_sums
 from fedrec.report.text.markdown import line
 
 if TYPE_CHECKING:
@@ -79,14 +81,16 @@ def details(rows: Sequence[Any]) -> list[str]:
         if not row.figures:
             continue
         where = f"round {row.rounds}" if not row.share else f"{100 * row.share:g} % for {row.rounds} rounds"
-        how = f"{row.defence}{', adaptive' if row.adaptive else ''}{', sums only' if row.secure else ''}"
+        how = f"{row.defence}{', adaptive' if row.adaptive else ''}{', secure sums: ' + row.view if row.view else ''}"
         figures = "  ".join(f"{name} {value:.3f}" for name, value in row.figures.items())
         found.append(f"{row.method}  {row.attack or 'nobody'}  ({where}; {how}; seed {row.seed})  {figures}")
     return found
 
 
-def markdown_page(summaries: Sequence[Summary], heading: str, command: str) -> str:
+def markdown_page(summaries: Sequence[Summary], heading: str, command: str, sums: Sequence[SumsSummary] = ()) -> str:
     """Table and notes, with the command that made them."""
+    if sums and not summaries:
+        return f"# {heading}\n\nMade by:\n\n```\n{command}\n```\n\n{audit_sums.markdown(sums)}"
     lines = [
         line(list(HEADS)),
         line(["---", "---", "---:", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"]),
@@ -102,6 +106,8 @@ def markdown_page(summaries: Sequence[Summary], heading: str, command: str) -> s
                 f"- {one.method}: {number(one.participant)} ({number(one.participant_popular)})" for one in told
             )
         )
+    if sums:
+        parts.append(f"## With secure sums\n\n{audit_sums.markdown(sums).rstrip()}")
     return "\n\n".join(parts) + "\n"
 
 
