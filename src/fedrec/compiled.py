@@ -85,13 +85,24 @@ def sources_stamp(module: str) -> str:
 
 
 def imported(source: bytes, package: str) -> Iterator[str]:
-    """Names of all that a source imports from the package, at any depth; a name may be a module or not."""
-    for node in ast.walk(ast.parse(source)):
+    """Names of all that a source imports from the package when it is itself imported; a name may be a module or not.
+
+    Imports inside functions and for type checkers alone are passed over: nothing of them is compiled into a kernel.
+    """
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == package)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == package:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += node.orelse
+        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case) and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef
+        ):
+            waiting += ast.iter_child_nodes(node)
 
 
 def _file(root: Path, module: str) -> Path | None:

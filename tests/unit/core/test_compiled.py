@@ -102,4 +102,7 @@ def test_the_stamp_covers_what_a_kernel_imports() -> None:
         "fedrec.keyed",
     }
     assert not set(compiled.imported(source, "fedrec"))
+    lazy = b"if TYPE_CHECKING:\n    import fedrec.a\nelse:\n    import fedrec.b\ndef f():\n    import fedrec.c\n"
+    nested = b"class K:\n    try:\n        import fedrec.d\n    except ImportError:\n        from fedrec import e\n"
+    assert set(compiled.imported(lazy + nested, "fedrec")) == {"fedrec.b", "fedrec.d", "fedrec", "fedrec.e"}
     assert compiled.sources_stamp("fedrec.privacy.noise_kernel") != compiled.sources_stamp("fedrec.keyed")
