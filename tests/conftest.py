@@ -3,12 +3,17 @@
 A machine under load must not fail a test, so properties have no deadline.
 A shell that starts tests in the background has them ignore SIGINT, and the programs that they start would ignore it
 too: tests that interrupt a program need the usual handling, however they were started.
+
+With several workers (``make test``) kernels are compiled once before the workers start, real federations come first,
+because they wait more than they work, and laws and golden cases are dealt out one by one, all others by file.
 """
 
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +26,35 @@ settings.load_profile("fedrec")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+FIRST = ("secure_tls", "how_to", "faults", "stranger", "loopback", "tls", "operating", "hostile", "kill", "sasrec")
+"""Files that take longest, by the end of their names."""
+ONE_BY_ONE = ("laws", "golden")
+"""Folders whose tests share nothing."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        code = (
+            "from fedrec.experiment.resolve import resolve\n"
+            "from fedrec.experiment.run import execute\n"
+            "for method in ('fedavg', 'fed3cr', 'feddae'):\n"
+            "    execute(resolve(method, {'data': 'demo', 'rounds': 1, 'settings': {'dim': 4, 'epochs': 1}}))\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, stdout=subprocess.DEVNULL)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        return next((n for n, name in enumerate(FIRST) if item.path.stem.endswith(name)), len(FIRST))
+
+    for item in items:
+        if item.path.parent.name not in ONE_BY_ONE:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=rank)
 
 
 @pytest.fixture
