@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # workers and their libraries' threads must not fight for the cores; federations wait a lot, so there are more workers
 TESTS  := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
-SPREAD := -n 4 --dist loadgroup --no-loadscope-reorder
+SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help

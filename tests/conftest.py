@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 FIRST = ("secure_tls", "how_to", "faults", "stranger", "loopback", "tls", "operating", "hostile", "kill", "sasrec")
 """Files that take longest, by the end of their names."""
-ONE_BY_ONE = ("laws", "golden")
+ONE_BY_ONE = ("tests/laws/", "tests/golden/")
 """Folders whose tests share nothing."""
 
 
@@ -46,14 +47,21 @@ def pytest_configure(config: pytest.Config) -> None:
             subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, stdout=subprocess.DEVNULL)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    class Dealt(LoadFileScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(ONE_BY_ONE) else nodeid.split("::", 1)[0]
+
+    return Dealt(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((n for n, name in enumerate(FIRST) if item.path.stem.endswith(name)), len(FIRST))
 
-    for item in items:
-        if item.path.parent.name not in ONE_BY_ONE:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=rank)
 
 
