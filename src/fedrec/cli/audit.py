@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 OPTIONS = o.takes(
     "data", "data_dir", "protocol", "settings", "robust", "robust_factor", "robust_share", "clients", "memory_mb",
+    "device",
     before="seeds",
 )  # fmt: skip
 

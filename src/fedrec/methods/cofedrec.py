@@ -76,6 +76,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         paper="He et al., Co-clustering for federated recommender system, WWW 2024, as FedIAR describes it",
         upload="changes of the item table",
         sum_suffices=False,
+        robust="rows",
         departures=(
             "built from FedIAR's description (co-clustering only); the contrastive term of local training is left out",
             "k-means on both sides; users by the mean change of the category's rows",

@@ -49,6 +49,7 @@ class FedAtt(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload])
         paper="Ji et al., IJCNN 2019; as the baseline FedAtt of FedCA (section 6.1)",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=False,
+        robust="rows",
         departures=(
             "the item table is one layer, every weight and bias of the network another",
             "no random noise on the server's step (the original's randomised variant): clip and noise act on uploads",

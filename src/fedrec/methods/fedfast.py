@@ -61,6 +61,7 @@ class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownloa
         upload="change of the item table (and network), the embeddings of the client's own items (its profile), "
         "their number, a random ticket",
         sum_suffices=False,
+        robust="rows",
         departures=(
             "the profile is |I_u| x f numbers, as FedCA's Table 7 counts it; clusters are made of its mean, anew "
             "each round, among those who answered",

@@ -55,6 +55,7 @@ class FedLightGcn(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUp
         private="user vectors, interactions and their graph",
         upload="change of the item table before convolution",
         sum_suffices=True,
+        robust="rows",
         departures=("the optimiser starts fresh each round",),
     )
 

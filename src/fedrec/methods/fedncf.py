@@ -37,6 +37,7 @@ class FedNcf(FedAvg):
         paper="Perifanis and Efraimidis, KBS 2022; layers and weight decay as in FedCA section 6.1",
         upload="changes of the item table and of the layers, and the number of training interactions",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "the MLP half of NeuMF only, as FedCA's NCF backbone",
             "the number of interactions leaves the client without noise",

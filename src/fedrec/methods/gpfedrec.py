@@ -94,6 +94,7 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         private="user vectors, score function, interactions",
         upload="change of the item table, the number of training interactions, a random ticket (both unused)",
         sum_suffices=False,
+        robust="rows",
         departures=(
             "in the public code a client starts from the shared table and a penalty pulls it to its own; its rates "
             "move every row half the way at each step. Here a client starts between the two (personal_share)",

@@ -85,6 +85,7 @@ class PerFedRec(PersonalMethod[ClusterServer, UserVectors, ProfileUpload, Cluste
         upload="change of the item table (and network), the embeddings of the client's own items (its profile), "
         "their number",
         sum_suffices=False,
+        robust="rows",
         departures=(
             "the graph encoder as far as the papers here describe it: a profile is the mean of the client's item "
             "embeddings (one step of a graph network along its own interactions), smoothed on the server over the "

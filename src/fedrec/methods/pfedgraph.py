@@ -60,6 +60,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
         paper="Ye et al., ICML 2023; as the baseline pFedGraph of FedCA (sections 5.2 and 6.1)",
         upload="change of the item table (and network), the number of training interactions, a random ticket",
         sum_suffices=False,
+        robust="rows",
         departures=(
             "similarity as in FedCA's Eq. (6); the original takes cosines (similarity=cosine)",
             "weights by exact projection onto the simplex instead of by a QP solver",

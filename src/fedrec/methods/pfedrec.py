@@ -80,6 +80,7 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         private="score function (an affine layer, or a network), interactions, the tuned table",
         upload="change of the item table",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "the two steps take turns epoch by epoch, the public code's batch by batch (the same where a client's "
             "samples fit in one batch)",

@@ -188,8 +188,7 @@ def _poisoning(settings: RunSettings, asked: Asked, kinds: dict[str, Any]) -> It
 
 
 def _row(settings: RunSettings, **given: Any) -> Row:
-    others = settings.model_dump(
-        mode="json", exclude={"method", "data", "data_dir", "seed", "rounds", "robust", "memory_mb"}
-    )
+    beside = {"method", "data", "data_dir", "seed", "rounds", "robust", "memory_mb", "device"}
+    others = settings.model_dump(mode="json", exclude=beside)
     digest = hashlib.blake2b(json.dumps(others, sort_keys=True).encode(), digest_size=4).hexdigest()
     return Row(method=settings.method, data=settings.data, seed=settings.seed, run=digest, **given)

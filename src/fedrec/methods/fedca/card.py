@@ -11,6 +11,7 @@ CARD = Card(
     upload="the whole item table (and network), k left singular vectors of the interacted items' embeddings, "
     "the number of training interactions",
     sum_suffices=False,
+    robust="rows",
     departures=(
         "Eq. (8) is solved exactly by projection onto the simplex instead of by a QP solver; Eq. (8) drops the "
         "factor 1 + alpha of Eq. (5), which normalise=eq5 keeps",

@@ -159,6 +159,7 @@ class Fed3cr(TwoViews):
         private="user vector, private item table, interactions",
         upload="changes of the consensus table, all rows, and of the transfer-matrix generator",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "Eq. 15 as printed divides cosines by their sum and can be negative; here it is a softmax over cosines "
             "times the length scale (consistency=ranking-printed for the quotient, cut off at zero)",
