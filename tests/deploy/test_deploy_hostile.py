@@ -21,6 +21,7 @@ from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated
 from found_methods import find_federated
 
+WORLD = "scale:users=40,items=60,interactions=760"
 SMALL = {"dim": 4, "epochs": 1, "warmup": 1}
 EVERY = bool(os.environ.get("FEDREC_ALL_METHODS"))
 Spoil = Callable[[str, Ask, Callable[[], Answer]], Answer | Fault]
@@ -29,7 +30,8 @@ Spoil = Callable[[str, Ask, Callable[[], Answer]], Answer | Fault]
 def settings_of(method: str, rounds: int, more: dict[str, Any]) -> Any:
     kind = find_federated(method)
     own = {key: value for key, value in SMALL.items() if key in kind.Settings.model_fields}
-    return resolve(method, {"rounds": rounds, "clients": 9, "settings": {**own, **kind.small, **more}})
+    given = {"data": WORLD, "rounds": rounds, "clients": 9}
+    return resolve(method, {**given, "settings": {**own, **kind.small, **more}})
 
 
 def attacked(folder: Path, method: str, attacks: list[Attack], more: dict[str, Any]) -> tuple[list[Any], Federation]:
