@@ -187,9 +187,9 @@ def test_a_name_belongs_to_its_key_and_a_revoked_node_is_out_from_the_next_round
     command = [*FEDREC, "deploy", "run", "fedavg", *options, "--rounds", "8", "--out", "run"]
     with open(federation.folder / "run.out", "wb") as output:
         run = subprocess.Popen(command, cwd=federation.folder, stdout=output, stderr=subprocess.STDOUT)
-    wait(lambda: "round 1" in federation.said("run") or run.poll() is not None, 120, federation.said("run"))
+    wait(lambda: "round 1" in federation.said("run") or run.poll() is not None, 300, federation.said("run"))
     federation.fedrec("deploy", "revoke", "hospital-b")
-    assert run.wait(timeout=240) == 0, federation.said("run")
+    assert run.wait(timeout=400) == 0, federation.said("run")
 
     log = (federation.folder / "server" / "superlink.log").read_text()
     assert "calls itself 'hospital-a' and is left out: that name belongs to another key" in log
