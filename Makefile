@@ -3,10 +3,13 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# workers and their libraries' threads must not fight for the cores; federations wait a lot, so there are more workers
+TESTS  := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-all laws lint format types bench smoke docs clean
+.PHONY: help install demo test test-fast test-all coverage laws lint format types bench smoke docs clean
 
 help: ## say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -22,11 +25,15 @@ install: $(STAMP) ## set up .venv with the tested versions
 demo: $(STAMP) ## the main job: compare methods on MovieLens-100K (made-up data where it cannot be had)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh benchmarks/demo.sh
 
-test: $(STAMP) lint types ## all that CI runs: style, types, every test (under 15 minutes on 2 cores)
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder
+test: $(STAMP) lint types ## all that CI runs: style, types, every test
+	$(TESTS) tests $(SPREAD)
 
 test-fast: $(STAMP) ## the tests that take seconds
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests/unit tests/cli -n 3 -m "not slow"
+	$(TESTS) tests/unit tests/cli $(SPREAD) -m "not slow"
+
+coverage: $(STAMP) ## the tests once more, with the share of the lines that they run, those of started programs included
+	rm -f .coverage .coverage.*
+	$(TESTS) tests $(SPREAD) --cov --cov-report=term:skip-covered
 
 test-all: $(STAMP) ## also the long ones: every method over Flower
 	FEDREC_ALL_METHODS=1 $(BIN)/python -m pytest tests

@@ -139,7 +139,7 @@ class Messages:
 
     def attempt(self, draw: random.Random) -> Outcome:
         one = draw.choice(self.cases)
-        side = draw.choices(("answer", "hello", "ask", "meet", "settle"), (80, 2, 14, 2, 2))[0]
+        side = draw.choices(("answer", "hello", "ask", "meet", "selected"), (80, 2, 14, 2, 2))[0]
         self.doing = f"{one.name} {side}"
         try:
             outcome: Outcome = getattr(self, f"_{side}")(one, draw)
@@ -171,7 +171,7 @@ class Messages:
     def _meet(self, one: Case, draw: random.Random) -> Outcome:
         return self._handled(one, pack_meet(Meet("met-1", one.meet.settings, one.meet.catalogue)), draw)
 
-    def _settle(self, one: Case, draw: random.Random) -> Outcome:
+    def _selected(self, one: Case, draw: random.Random) -> Outcome:
         return self._handled(one, pack_selected(Selected(RUN, 1)), draw)
 
     def _handled(self, one: Case, plain: Plain, draw: random.Random) -> Outcome:

@@ -3,13 +3,19 @@
 A machine under load must not fail a test, so properties have no deadline.
 A shell that starts tests in the background has them ignore SIGINT, and the programs that they start would ignore it
 too: tests that interrupt a program need the usual handling, however they were started.
+
+With several workers (``make test``) kernels are compiled once before the workers start, real federations come first,
+because they wait more than they work, and laws and golden cases are dealt out one by one, all others by file.
 """
 
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -21,6 +27,42 @@ settings.load_profile("fedrec")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+FIRST = ("secure_tls", "how_to", "faults", "stranger", "loopback", "tls", "operating", "hostile", "kill", "sasrec")
+"""Files that take longest, by the end of their names."""
+ONE_BY_ONE = ("tests/laws/", "tests/golden/")
+"""Folders whose tests share nothing."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        code = (
+            "from fedrec.experiment.resolve import resolve\n"
+            "from fedrec.experiment.run import execute\n"
+            "for method in ('fedavg', 'fed3cr', 'feddae'):\n"
+            "    execute(resolve(method, {'data': 'demo', 'rounds': 1, 'settings': {'dim': 4, 'epochs': 1}}))\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, stdout=subprocess.DEVNULL)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    class Dealt(LoadFileScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(ONE_BY_ONE) else nodeid.split("::", 1)[0]
+
+    return Dealt(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        return next((n for n, name in enumerate(FIRST) if item.path.stem.endswith(name)), len(FIRST))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture

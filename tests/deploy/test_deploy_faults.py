@@ -12,12 +12,12 @@ from fedrec.deploy.processes import listening, marked
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 
-NODES, ROUNDS = 3, 6  # rounds enough for a node to come back in
+NODES, ROUNDS = 2, 6  # rounds enough for a node to come back in
 
 
 def test_killed_node_and_killed_server(tmp_path: Path) -> None:
     settings = resolve("fedavg", {"data": "demo", "rounds": ROUNDS, "seed": 1, "settings": {"epochs": 1, "dim": 4}})
-    run = new_run(tmp_path / "run", settings, NODES, deadline=40.0)
+    run = new_run(tmp_path / "run", settings, NODES, deadline=25.0)
     held, hold = tmp_path / "node1" / "held", tmp_path / "node1" / "hold-2"
     hold.parent.mkdir()
     hold.touch()

@@ -9,7 +9,7 @@ from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.samples import has_numba
-from fedrec.learn.trained import LocalSettings, Trained
+from fedrec.learn.trained import LocalSettings, Trained, Work
 
 
 def train_block(
@@ -35,21 +35,17 @@ def train_block(
     item rows and user rows. The optimiser starts fresh, as torch's Adam or SGD; nothing given is written.
     """
     _check(block, samples, users, table, settings)
-    rate_users = settings.lr if lr_users is None else lr_users
-    rate_items = settings.lr if lr_items is None else lr_items
+    work = Work(
+        block, samples, users, table, settings, keys, backbone, networks or {}, device, proximal,
+        settings.lr if lr_users is None else lr_users, settings.lr if lr_items is None else lr_items, threads,
+    )  # fmt: skip
     if engine_of(settings.engine, backbone, device) == "kernel":
         from fedrec.learn.kernel.fused import train_fused
 
-        return train_fused(
-            block, samples.on_host(), users, table, settings, keys, backbone, networks or {},
-            proximal, rate_users, rate_items, threads,
-        )  # fmt: skip
+        return train_fused(work)
     from fedrec.learn.torch.batched import train_batched
 
-    return train_batched(
-        block, samples, users, table, settings, keys, backbone, networks or {},
-        device, proximal, rate_users, rate_items, threads,
-    )  # fmt: skip
+    return train_batched(work)
 
 
 def engine_of(engine: str, backbone: Backbone, device: str) -> str:
@@ -67,8 +63,8 @@ def _check(block: Block, samples: Samples, users: Float32, table: Float32, setti
     wanted = (block.n_items, users.shape[1])
     if table.shape[-2:] != wanted or table.ndim not in (2, 3):
         raise BadInput(f"item table has shape {table.shape}; the block needs [{wanted[0]}, {wanted[1]}]")
-    if table.ndim == 3 and len(table) != block.n_clients:
-        raise BadInput(f"{len(table)} personal tables for {block.n_clients} clients; give one each")
+    if table.ndim == 3 and table.shape[0] != block.n_clients:
+        raise BadInput(f"{table.shape[0]} personal tables for {block.n_clients} clients; give one each")
     if len(samples.start) != block.n_clients + 1:
         raise BadInput(f"samples of {len(samples.start) - 1} clients for a block of {block.n_clients}")
     if samples.pairs != (settings.objective == "bpr"):

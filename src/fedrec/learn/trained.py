@@ -1,4 +1,4 @@
-"""What a block of clients trains by, and what comes out."""
+"""What a block of clients trains, by what, and what comes out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.backbones.base import Backbone
+from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
+from fedrec.keyed import U64
+from fedrec.learn.sample_arrays import Samples
 
 
 class LocalSettings(Protocol):
@@ -28,6 +32,25 @@ class LocalSettings(Protocol):
     def objective(self) -> str: ...
     @property
     def engine(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an engine is given: the arguments of :func:`fedrec.learn.train.train_block`, checked and complete."""
+
+    block: Block
+    samples: Samples
+    users: Float32
+    table: Float32
+    settings: LocalSettings
+    keys: U64
+    backbone: Backbone
+    networks: dict[str, Array]
+    device: str
+    proximal: float
+    lr_users: float
+    lr_items: float
+    threads: int | None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from fedrec.data.load import load
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods import registry
 from fedrec.simulate.runtime import Simulator
+from house import LAYERS
 
 PAGE = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
@@ -53,6 +54,16 @@ def biased(tmp_path: Path) -> Iterator[Any]:
 def test_it_needs_three_imports() -> None:
     found = [node for node in ast.walk(ast.parse(page_code())) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert len(found) <= 3, [ast.unparse(node) for node in found]
+
+
+def test_the_pages_map_is_the_tree() -> None:
+    """Every room and file at the top, in the one-way order that ``tests/house.py`` states."""
+    page, source = PAGE.read_text(encoding="utf-8"), PAGE.parent / "src" / "fedrec"
+    named = set(re.findall(r"^  (\w+(?:/|\.py)) ", page.partition("src/fedrec/")[2].partition("```")[0], re.M))
+    there = {f"{path.name}/" if path.is_dir() else path.name for path in source.iterdir() if path.suffix in ("", ".py")}
+    assert named == there - {"__pycache__/", "py.typed"}
+    order = page.partition("Imports go one way, downwards in\n\n```\n")[2].partition("```")[0].split("->")
+    assert [frozenset(re.findall(r"\w+", rooms)) for rooms in reversed(order)] == list(LAYERS)
 
 
 def test_all_that_fedrec_offers_is_there_and_importing_it_is_light() -> None:

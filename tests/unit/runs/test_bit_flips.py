@@ -35,10 +35,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             raise Killed
 
     for method in ("fedavg", "feddae", "mf"):
-        given = {"data": "demo", "rounds": 3, "settings": {"dim": 2}, "checkpoint_seconds": 0}
-        execute(resolve(method, {**given, "settings": {"dim": 2}}), home / method / "finished")
+        given = {"data": "demo", "rounds": 3, "settings": {"dim": 2, "epochs": 1}, "checkpoint_seconds": 0}
+        execute(resolve(method, given), home / method / "finished")
         with pytest.raises(Killed):
-            execute(resolve(method, {**given}), home / method / "stopped", stop)
+            execute(resolve(method, given), home / method / "stopped", stop)
     return home
 
 

@@ -109,7 +109,7 @@ class GridExchange:
             for i, hello in self.hellos.items()
             if i in online
         }
-        found = self._round_trip(packed, QUERY, "settle", deadline)
+        found = self._round_trip(packed, QUERY, "selected", deadline)
         read = {name: self._read(name, reply, lambda plain: None) for name, reply in found.items()}
         return {name: reply for name, reply in read.items() if isinstance(reply, Fault)}
 

@@ -42,12 +42,12 @@ def pack_meet(word: Meet) -> Plain:
 
 
 def pack_selected(word: Selected) -> Plain:
-    return _plain({"kind": "settle", "run": word.run, "selected": word.selected})
+    return _plain({"kind": "selected", "run": word.run, "selected": word.selected})
 
 
 def unpack_word(plain: Plain) -> Meet | Selected:
-    head, blocks = _opened(plain, "meet", "settle")
-    if head["kind"] == "settle":
+    head, blocks = _opened(plain, "meet", "selected")
+    if head["kind"] == "selected":
         return Selected(_run(head), read.whole(head, "selected"))
     listed = _catalogue(read.block(blocks, "catalogue"))
     return Meet(_run(head), read.text(head, "settings", read.MOST_HEAD), listed, read.text(head, "challenge"))

@@ -107,7 +107,7 @@ class Worker:
             return hello
         node.select(word)
         log.info("%sthe run is over; round %d was selected", MARK, word.selected)
-        return {"kind": "settled"}, {}
+        return {"kind": "heard"}, {}
 
     def warm_up(self) -> None:
         """Load and compile what the first round will need, while nobody waits."""

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrec.backbones.base import Backbone
-from fedrec.core.block import Block
-from fedrec.core.messages import Array, Float32, Rows
+from fedrec.core.messages import Rows
 from fedrec.errors import BadInput
-from fedrec.keyed import U64
 from fedrec.learn.adam import schedule
 from fedrec.learn.kernel.clients import train_clients
-from fedrec.learn.sample_arrays import Samples
-from fedrec.learn.trained import LocalSettings, Trained
+from fedrec.learn.trained import Trained, Work
 from fedrec.threads import over_pieces
 
 
-def train_fused(
-    block: Block,
-    samples: Samples,
-    users: Float32,
-    table: Float32,
-    settings: LocalSettings,
-    keys: U64,
-    backbone: Backbone,
-    networks: dict[str, Array],
-    proximal: float,
-    lr_users: float,
-    lr_items: float,
-    threads: int | None,
-) -> Trained:
+def train_fused(work: Work) -> Trained:
     """Train on all cores; see :func:`fedrec.learn.train.train_block`."""
-    affine = backbone.kernel == "affine"
+    block, samples, settings = work.block, work.samples.on_host(), work.settings
+    users, table, networks = work.users, work.table, work.networks
+    affine = work.backbone.kernel == "affine"
     if affine and ("bias" not in networks or networks["bias"].shape != (block.n_users,)):
         raise BadInput("the affine scorer needs networks['bias'] with one number per user")
     if len(networks) > affine:
-        raise BadInput(f"backbone {backbone.name} has no network parameters {sorted(networks)}")
+        raise BadInput(f"backbone {work.backbone.name} has no network parameters {sorted(networks)}")
     adam, pairs = settings.optimizer == "adam", samples.pairs
     counts = np.diff(samples.start)
     most = int(counts.max(initial=0))
@@ -54,11 +39,11 @@ def train_fused(
         samples.negative if pairs else np.zeros(0, np.int32), samples.label,
         samples.rows_start, samples.rows_ids, np.ascontiguousarray(block.user_start),
         tables, table.ndim == 3, np.asarray(users, np.float32), users_out, bias, bias_out, changes, loss,
-        np.ascontiguousarray(keys), settings.epochs, batch_size,
-        np.float32(lr_users), np.float32(lr_items), adam, affine, pairs, np.float32(proximal), plan,
+        np.ascontiguousarray(work.keys), settings.epochs, batch_size,
+        np.float32(work.lr_users), np.float32(work.lr_items), adam, affine, pairs, np.float32(work.proximal), plan,
     )  # fmt: skip
     # a client that holds many rows costs something even where it has few samples
-    over_pieces(train_clients, counts * settings.epochs + np.diff(samples.rows_start), arguments, threads)
+    over_pieces(train_clients, counts * settings.epochs + np.diff(samples.rows_start), arguments, work.threads)
     return Trained(
         users=users_out,
         rows=Rows(samples.rows_start, samples.rows_ids, changes, block.n_items),

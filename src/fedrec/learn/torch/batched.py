@@ -23,13 +23,11 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.errors import BadInput
-from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
-from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.torch.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
 from fedrec.learn.torch.random import from_words, orders
 from fedrec.learn.torch.workers import over_chunks
-from fedrec.learn.trained import LocalSettings, Trained
+from fedrec.learn.trained import Trained, Work
 
 CPU_NUMBERS = 1 << 18
 """Numbers in one step's item vectors on the CPU: a few such arrays fit a core's cache."""
@@ -40,24 +38,12 @@ DENSE_BELOW = 8
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Job(Work):
     """What all chunks of one call share: inputs to read, outputs to fill."""
 
-    block: Block
-    samples: Samples
     counts: Int64
     rows_start: Int64
-    users: Float32
-    table: Float32
-    settings: LocalSettings
-    keys: U64
-    backbone: Backbone
-    networks: dict[str, Array]
     shared: frozenset[str]  # networks that came once for all clients
-    device: str
-    proximal: float
-    lr_users: float
-    lr_items: float
     users_out: Float32
     there: Tensor | None  # a shared table, on the device
     rows_first: Tensor  # rows_start and rows_ids, on the device
@@ -67,44 +53,33 @@ class _Job:
     loss: NDArray[np.float64]
 
 
-def train_batched(
-    block: Block,
-    samples: Samples,
-    users: Float32,
-    table: Float32,
-    settings: LocalSettings,
-    keys: U64,
-    backbone: Backbone,
-    networks: dict[str, Array],
-    device: str,
-    proximal: float,
-    lr_users: float,
-    lr_items: float,
-    threads: int | None = None,
-) -> Trained:
+def train_batched(work: Work) -> Trained:
     """Train with torch; see :func:`fedrec.learn.train.train_block`."""
-    dim = users.shape[1]
-    shared = _shared_networks(backbone, networks, block, dim)
+    block, samples, table, device = work.block, work.samples, work.table, work.device
+    dim = work.users.shape[1]
+    shared = _shared_networks(work.backbone, work.networks, block, dim)
     start, rows_start, rows_ids = _host(samples.start), _host(samples.rows_start), _host(samples.rows_ids)
     counts = np.diff(start)
     job = _Job(
-        block, samples, counts, rows_start, users, table, settings, keys, backbone, networks, shared,
-        device, proximal, lr_users, lr_items,
-        users_out=np.array(users, np.float32),
+        **vars(work),
+        counts=counts,
+        rows_start=rows_start,
+        shared=shared,
+        users_out=np.array(work.users, np.float32),
         there=torch.from_numpy(np.array(table, np.float32)).to(device) if table.ndim == 2 else None,
         rows_first=torch.as_tensor(samples.rows_start).to(device),
         rows_items=torch.as_tensor(samples.rows_ids).to(device),
         changes=torch.zeros((len(rows_ids), dim), device=device),
         networks_out={
             name: np.zeros((block.n_clients, *array.shape) if name in shared else array.shape, np.float32)
-            for name, array in networks.items()
+            for name, array in work.networks.items()
         },
         loss=np.zeros(block.n_clients),
-    )  # fmt: skip
+    )
     limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, dim)  # samples of a step
     falling = largest_first(counts)
-    together = chunks(falling, lambda at: limit // min(settings.batch_size, int(counts[falling[at]])))
-    over_chunks(partial(_train_chunk, job), list(together), device, threads)
+    together = chunks(falling, lambda at: limit // min(work.settings.batch_size, int(counts[falling[at]])))
+    over_chunks(partial(_train_chunk, job), list(together), device, work.threads)
     return Trained(
         users=job.users_out,
         rows=Rows(rows_start, rows_ids, _returned(job.changes), block.n_items),

@@ -26,6 +26,7 @@ from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
+from fedrec.learn.train import train_block
 from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
 from fedrec.methods.two_views.fediar_state import (
     FedIarSettings,
@@ -164,18 +165,16 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         self, private: IarPrivate, download: IarDownload, block: Block, keys: Keys
     ) -> Update[IarPrivate, IarUpload]:
         """Lines 12-22 of Algorithm 1, "Client executes": E epochs of descent on Eq. 20 for a block of clients."""
-        from fedrec.learn.torch.batched import train_batched
-
         chosen, warm, dim = self.settings, keys.round <= self.settings.warmup, self.settings.dim
         if not warm:
             for client in np.flatnonzero(private.own == 0):
                 private.tables[client] = download.items
             private = replace(private, own=np.ones_like(private.own))
         samples = draw(block, chosen.negatives, keys.clients(block, "negatives"))
-        pairs: Any = PairedTables(None if warm else private.tables, download.items)
-        trained = train_batched(
-            block, samples, private.users, pairs, chosen, keys.clients(block, "batches"), self.backbone(warm),
-            {**private.networks, "bias": private.bias}, self.device, 0.0, chosen.lr, chosen.lr_items,
+        both: Any = np.tile(download.items, 2) if warm else PairedTables(private.tables, download.items)
+        trained = train_block(
+            block, samples, private.users, both, chosen, keys.clients(block, "batches"), self.backbone(warm),
+            {**private.networks, "bias": private.bias}, self.device, lr_items=chosen.lr_items,
         )  # fmt: skip
         rows = trained.rows
         if not warm:
