@@ -40,7 +40,7 @@ def items_figures(found: Sequence[Found | None], own: Sequence[NDArray[np.int32]
         return {}
     names = ("precision", "recall", "auc", "chance", "popular_precision", "popular_auc")
     means = dict(zip(names, (float(value) for value in np.mean(rows, axis=0)), strict=True))
-    return {**means, "whose": whose(np.array(scores), np.array(truths))}
+    return {**means, "whose": whose(np.array(scores), np.array(truths)), "clients": float(len(rows))}
 
 
 def whose(scores: Float64, truth: NDArray[np.bool_]) -> float:
