@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -17,13 +16,13 @@ sys.path.append(str(ROOT / "docs" / "site"))
 
 from build_site import RESULTS, build, configuration, page_places, render  # noqa: E402
 from site_links import relinked  # noqa: E402
-from site_notebooks import as_page, carried_out  # noqa: E402
+from site_notebooks import as_page, carried_out, opened  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str | bytes]:
     """The notebooks for the site: as they stand, and with outputs once the tests below have run them."""
-    return {name: page for path in NOTEBOOKS for name, page in with_itself(path, nbformat.read(path, 4)).items()}
+    return {name: page for path in NOTEBOOKS for name, page in with_itself(path, opened(path)).items()}
 
 
 def with_itself(path: Path, notebook: Any) -> dict[str, str | bytes]:
@@ -32,7 +31,7 @@ def with_itself(path: Path, notebook: Any) -> dict[str, str | bytes]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, pages: dict[str, str | bytes]) -> None:
-    assert not any(cell.get("outputs") for cell in nbformat.read(path, as_version=4).cells), "keep it without outputs"
+    assert not any(cell.get("outputs") for cell in opened(path).cells), "keep it without outputs"
     made = with_itself(path, carried_out(path))
     pages |= made
     page = made[f"notebooks/{path.stem}.md"]

@@ -15,9 +15,14 @@ from nbclient import NotebookClient
 SECONDS = 300
 
 
+def opened(path: Path) -> Any:
+    """A notebook as it stands."""
+    return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+
+
 def carried_out(path: Path) -> Any:
     """The notebook with the outputs of its cells, run in an empty folder; an error in a cell ends it."""
-    notebook = nbformat.read(path, as_version=4)
+    notebook = opened(path)
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}}

@@ -75,7 +75,7 @@ def method_page(name: str, kind: Any) -> str:
     lines = [("paper", card.paper), ("stays private", card.private), ("is uploaded", card.upload)]
     lines += [("a sum suffices", enough), ("defence", card.robust)]
     lines += [("measured", line) for line in card_lines(measured(name))]
-    parts = [f"# {name}", f"{card.title}.", table(("card", ""), lines), prose(inspect.getmodule(kind).__doc__)]  # type: ignore[union-attr]
+    parts = [f"# {name}", f"{card.title}.", table(("card", ""), lines), prose(inspect.getmodule(kind).__doc__)]
     if card.departures:
         parts += ["## Departures", "\n".join(f"- {cell(one)}" for one in card.departures)]
     settings = (

@@ -98,7 +98,7 @@ def test_a_base_install_does_the_work(task: str, done: dict[str, Any]) -> None:
 def test_a_comparison_says_that_its_figures_are_left_out(done: dict[str, Any]) -> None:
     assert "pip install 'fedrec[figures]'" in done["compare"][2]
     out = done["folder"] / "out"
-    assert {path.name for path in out.glob("compare.*")} == {"compare.md", "compare.csv", "compare.html"}
+    assert {path.name for path in out.glob("compare.*")} == {"compare.md", "compare.csv", "compare.tex", "compare.html"}
     assert ".png" not in (out / "compare.md").read_text(encoding="utf-8")
 
 

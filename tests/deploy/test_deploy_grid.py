@@ -11,7 +11,7 @@ import pytest
 from flwr.app import RecordDict
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
 from flwr.supercore.task_identity import TaskIdentity
-from flwr.superlink.grid import http_grid
+from flwr.superlink.grid import http_grid as flower_grid
 
 from fedrec.deploy.admission import Admission
 from fedrec.deploy.credentials import make_node
@@ -21,6 +21,8 @@ from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.processes import StartFailed, apart, free_ports
 from fedrec.deploy.steps import counted
 from fedrec.errors import BadInput
+
+http_grid: Any = flower_grid
 
 
 class Grid:

@@ -46,7 +46,7 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
                 background.append(member)
                 _until(lambda log=log, word=found["ready"]: word in log.read_text(), member, log)
             else:
-                assert member.wait(timeout=180) == 0, f"{code}\n{log.read_text()}"
+                assert member.wait(timeout=600) == 0, f"{code}\n{log.read_text()}"
             outputs.append(log.read_text())
     finally:
         for member in reversed(background):

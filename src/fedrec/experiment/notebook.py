@@ -52,12 +52,13 @@ class Bar:
         if not self._html:
             print(f"{self.label}: round {done}/{self.rounds}  {note}", file=sys.stderr, flush=True)
             return
-        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
+        import IPython.display  # type: ignore[import-not-found, unused-ignore]
 
+        shown: Any = IPython.display
         text = f"{escape(self.label)} {done}/{self.rounds} <small>{escape(note)}</small>"
-        html = HTML(f'<progress value="{done}" max="{self.rounds}"></progress> {text}')
+        html = shown.HTML(f'<progress value="{done}" max="{self.rounds}"></progress> {text}')
         if self._handle is None:
-            self._handle = display(html, display_id=True)
+            self._handle = shown.display(html, display_id=True)
         else:
             self._handle.update(html)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrec.errors import BadInput
-from fedrec.experiment.audit import auditing, reading_sums
+from fedrec.experiment.audit import auditing
 from fedrec.experiment.audit.auditing import Asked, Book, Row, audit, read_rows
 from fedrec.experiment.audit.figures import auc, exposed
 from fedrec.experiment.resolve import resolve
@@ -68,7 +68,7 @@ def test_what_the_server_receives_in_secure_sums_tells_nothing_of_a_client(metho
 
 
 def test_masks_that_do_not_hide_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading_sums.Masks, "_masks_of", lambda *_: [])
+    monkeypatch.setattr(simulate.Masks, "_masks_of", lambda *_: [])
     monkeypatch.setattr(simulate, "apply_masks", lambda *_: None)
     (row, *_) = rows("fedspectral", asked=Asked(("touched",), secure=True))
     assert row.figures["whose"] > 0.9

@@ -171,7 +171,7 @@ def test_colours_then_strokes_tell_methods_apart() -> None:
 def test_commands_say_what_differs_from_the_defaults() -> None:
     said = run_command(
         {"method": "fedca", "data": "ml-100k", "protocol": "strict", "rounds": 7, "seed": 3, "participation": 1.0,
-         "rest": True, "settings": {"dim": 16, "beta": 0.4, "backbone": "ncf", "lr": 0.5}}
+         "robust": "rows", "rest": True, "settings": {"dim": 16, "beta": 0.4, "backbone": "ncf", "lr": 0.5}}
     )  # fmt: skip
     assert said == (
         "fedrec run fedca --data ml-100k --protocol strict --rounds 7 --rest --seed 3 --set backbone=ncf --set lr=0.5"

@@ -209,8 +209,9 @@ class GridExchange:
 @contextmanager
 def pulling_until(end: float, poll: float) -> Iterator[None]:
     """Bound the wait for a reply whose sender has announced it and sends no more: by itself Flower waits for hours."""
-    from flwr.superlink.grid import http_grid
+    from flwr.superlink.grid import http_grid as flower
 
+    http_grid: Any = flower
     real = http_grid.pull_objects
 
     def bounded(*given: Any, **named: Any) -> Any:

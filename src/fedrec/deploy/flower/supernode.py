@@ -39,7 +39,8 @@ def main() -> None:
     from flwr.supernode import start_client_internal
     from flwr.supernode.cli import flower_supernode
 
-    start_client_internal.time = Waits()
+    loop: Any = start_client_internal
+    loop.time = Waits()
     flower_supernode()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -59,7 +59,7 @@ class Node:
     def __init__(self, options: NodeOptions, run: str) -> None:
         self.options = options
         self.store = NodeStore(options.folder, run)
-        self.prepare = prepare
+        self.prepare: Callable[[NodeOptions, RunSettings, tuple[str, ...]], tuple[Share, Names]] = prepare
         """Reads the node's data; a node's process has it done in a process of its own."""
         self.coordinates = 1
         """Protected numbers in one client's upload, as far as seen."""

@@ -30,7 +30,8 @@ class Series:
         if self.group == "control":
             colour, stroke = "c", self.number % STROKES
         else:
-            colour, stroke = place(self.number)
+            number, stroke = place(self.number)
+            colour = str(number)
         return f"s{colour}" + (f" d{stroke}" if stroke else "")
 
     @property
