@@ -111,6 +111,7 @@ class FedDae(VaeMethod[PrivateEncoder]):
         private="local encoder and gate of every user, interactions",
         upload="gradients of global encoder and decoder, accumulated over local epochs",
         sum_suffices=False,
+        robust="bound",
         departures=(
             "local encoder and gate persist from round to round; the public code means to restore them but does "
             "not (it assigns into state_dict(), which has no effect), and averages local encoders on the server "

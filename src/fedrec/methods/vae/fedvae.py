@@ -36,6 +36,7 @@ class FedVae(VaeMethod[NothingPrivate]):
         private="interactions",
         upload="gradients of encoder and decoder, accumulated over local epochs",
         sum_suffices=False,
+        robust="bound",
         departures=(
             "layers m-3d-2d-d as FedDAE fixes them for all its baselines",
             "gradients cross the wire as factors unless gradients=dense (see feddae)",
