@@ -75,6 +75,7 @@ class FedElsa(Method[ElsaServer, NothingPrivate, Gradient, Directions]):
         private="interactions; scores are made on the client",
         upload="the gradient of the [items, d] table over the client's users",
         sum_suffices=True,
+        robust="rows",
         departures=(
             "full gradients and Adam on the server, where the paper has mini-batches of users and Nadam",
             "without secure aggregation or noise, the gradient of a client with one user names that user's items",
