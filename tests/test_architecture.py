@@ -153,7 +153,7 @@ def test_what_is_imported_is_declared() -> None:
     assert [package for package, extra in EXTRAS.items() if package not in extras[extra]] == []
     foreign = {one.module.split(".")[0] for found in our_tree().imports.values() for one in found}
     foreign -= base | EXTRAS.keys() | sys.stdlib_module_names | {"fedrec"}
-    assert foreign <= {"httpx", "IPython"}  # in deploy/flower/, which begins with flwr; inside a notebook, which has it
+    assert foreign <= {"httpx"}  # in deploy/flower/, which begins with flwr
 
 
 METHODS = SOURCE / "methods"

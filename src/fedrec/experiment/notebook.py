@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fedrec.experiment.jobs import Job
@@ -52,9 +53,7 @@ class Bar:
         if not self._html:
             print(f"{self.label}: round {done}/{self.rounds}  {note}", file=sys.stderr, flush=True)
             return
-        import IPython.display  # type: ignore[import-not-found, unused-ignore]
-
-        shown: Any = IPython.display
+        shown: Any = import_module("IPython.display")
         text = f"{escape(self.label)} {done}/{self.rounds} <small>{escape(note)}</small>"
         html = shown.HTML(f'<progress value="{done}" max="{self.rounds}"></progress> {text}')
         if self._handle is None:
