@@ -6,13 +6,16 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.export import Mlflow, TensorBoard
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from fedrec.cli.progress import Watch
 
 OPTIONS = o.takes(before="out")
 
@@ -48,14 +51,8 @@ def run(
         if recipe is not None:
             raise BadInput("--resume continues a run as it was; leave --recipe out")
         watch = Watch(f"resuming {resume}", quiet)
-        with followed(resume, live), exported(resume, taking, warn):
-            try:
-                result = running.resume(resume, watch.round, watch.start)
-            except KeyboardInterrupt:
-                say_how_to_resume(resume)
-                raise
-            finally:
-                watch.stop()
+        with followed(resume, live), exported(resume, taking, warn), resumable(resume, watch):
+            result = running.resume(resume, watch.round, watch.start)
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
@@ -63,14 +60,8 @@ def run(
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch = Watch(settings.method, quiet)
         folder = out or free_folder(Path("runs"), label)
-        with followed(folder, live), exported(folder, taking, warn):
-            try:
-                result = running.execute(settings, folder, watch.round, watch.start)
-            except KeyboardInterrupt:
-                say_how_to_resume(folder)
-                raise
-            finally:
-                watch.stop()
+        with followed(folder, live), exported(folder, taking, warn), resumable(folder, watch):
+            result = running.execute(settings, folder, watch.round, watch.start)
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
@@ -80,10 +71,17 @@ def warn(line: str) -> None:
     typer.echo(f"fedrec: {line}", err=True)
 
 
-def say_how_to_resume(folder: Path) -> None:
-    """After an interrupt: what goes on from the last checkpoint, or from the start where there is none yet."""
-    if folder.is_dir():
-        typer.echo(f"fedrec: stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on", err=True)
+@contextmanager
+def resumable(folder: Path, watch: Watch) -> Iterator[None]:
+    """Progress ends with the run; after an interrupt, say how it goes on where its folder was made."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder.is_dir():
+            typer.echo(f"fedrec: stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on", err=True)
+        raise
+    finally:
+        watch.stop()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.run import check_json, say_how_to_resume
+from fedrec.cli.run import check_json, resumable
 
 if TYPE_CHECKING:
     from fedrec.core.loop import Progress
@@ -60,13 +60,8 @@ def update(
                 typer.echo(f"before: valid {headline(progress.records[0].valid)}", err=True)
         watch.start(prepared, progress)
 
-    try:
+    with resumable(folder, watch):
         result = go_on(path, data, rounds, folder, watch.round, begin)
-    except KeyboardInterrupt:
-        say_how_to_resume(folder)
-        raise
-    finally:
-        watch.stop()
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, S
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
-from fedrec.deploy.node.share import Names, NodeOptions, Share, prepare
+from fedrec.deploy.node.share import Names, NodeOptions, Prepare, Share, prepare
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number
 from fedrec.evaluation.evaluating import evaluate_parts
@@ -59,7 +59,7 @@ class Node:
     def __init__(self, options: NodeOptions, run: str) -> None:
         self.options = options
         self.store = NodeStore(options.folder, run)
-        self.prepare: Callable[[NodeOptions, RunSettings, tuple[str, ...]], tuple[Share, Names]] = prepare
+        self.prepare: Prepare = prepare
         """Reads the node's data; a node's process has it done in a process of its own."""
         self.coordinates = 1
         """Protected numbers in one client's upload, as far as seen."""
