@@ -9,6 +9,8 @@ import pytest
 
 from command_line import Cli
 from fedrec.experiment import update as updating
+from fedrec.runs.origin import Origin
+from fedrec.runs.sealed import digest_of
 from fedrec.serve.sources import RunSource
 
 ROWS = [(f"u{user:02}", f"i{(user * 7 + n * (n + 1) // 2) % 40:02}", n) for user in range(30) for n in range(9)]
@@ -29,7 +31,7 @@ def updated(fedrec: Cli) -> Cli:
 
 
 def test_it_says_what_was_added_and_goes_on_beside_the_run(updated: Cli) -> None:
-    source = RunSource(Path("runs/a"))
+    source, alone = RunSource(Path("runs/a"), follow=True), RunSource(Path("runs/a"))
     before, model = source.mark(), source.open()
     done = updated("update", "runs/a/", "--json", "new.json")
     assert done.status == 0, done.err
@@ -44,6 +46,39 @@ def test_it_says_what_was_added_and_goes_on_beside_the_run(updated: Cli) -> None
     assert source.mark() != before
     assert "new" in source.open().recommender.user_ids
     assert "new" not in model.recommender.user_ids
+    assert alone.mark() == before  # only who is asked to follow does
+
+
+@pytest.mark.parametrize(
+    ("method", "rows", "reason"),
+    [
+        (
+            "fedavg",
+            [(u, i.replace("i", "x"), t) for u, i, t in ROWS],
+            "it has no item 'i00', one of 40 that are missing",
+        ),
+        (
+            "fedavg",
+            [(u.replace("u", "v"), i, t) for u, i, t in ROWS],
+            "it has no user 'u00', one of 30 that are missing",
+        ),
+        ("popularity", ROWS, "its method is popularity, not fedavg"),
+    ],
+)
+def test_a_stranger_beside_the_run_is_not_followed(
+    fedrec: Cli, caplog: pytest.LogCaptureFixture, method: str, rows: list[tuple[str, str, int]], reason: str
+) -> None:
+    write(ROWS)
+    assert fedrec("run", "fedavg", "--data", "own.csv", "--out", "runs/a", *FAST).status == 0
+    write(rows)
+    fast = FAST if method == "fedavg" else ()
+    assert fedrec("run", method, "--data", "own.csv", "--out", "runs/b", *fast).status == 0
+    said = Origin("a", digest_of(Path("runs/a/result.json")), 5, False, 0, {"users": 0, "items": 0, "interactions": 1})
+    said.write(Path("runs/b"))
+    source = RunSource(Path("runs/a"), follow=True)
+    assert [source.mark()[0].name, source.mark()[0].name] == ["a", "a"]
+    assert set(source.open().recommender.user_ids) == {user for user, _, _ in ROWS}
+    assert [record.getMessage().rpartition(": ")[2] for record in caplog.records] == [reason]
 
 
 def test_nothing_new_is_one_line(fedrec: Cli) -> None:

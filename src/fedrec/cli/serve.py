@@ -21,10 +21,13 @@ def serve(
     port: Port = 8080,
     token_file: TokenFile = None,
     quiet: Silent = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Change over to finished updates of the run that lie beside its folder.")
+    ] = False,
 ) -> None:
     """Answer over HTTP until interrupted; a newer model in the folder takes over without a pause."""
     from fedrec.serve.sources import RunSource
     from fedrec.serve.start import Place
     from fedrec.serve.start import serve as start
 
-    start(RunSource(run), Place(host, port, token_file, quiet), typer.echo)
+    start(RunSource(run, follow), Place(host, port, token_file, quiet), typer.echo)

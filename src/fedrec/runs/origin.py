@@ -7,6 +7,7 @@ both may be moved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -67,11 +68,14 @@ def read_origin(folder: Path) -> Origin | None:
     return Origin(**plain)
 
 
-def newest(run: Path) -> Path:
-    """The last finished update of a run among the folders beside it, or the run itself."""
+def newest(run: Path, believed: Callable[[Path, Path], bool]) -> Path:
+    """The last finished update of a run among the folders beside it, or the run itself.
+
+    A folder can say of itself whatever its maker likes: ``believed`` looks at a run and what calls itself its update.
+    """
     found, seen = run, {run.resolve()}
     while (found / _RESULT).is_file():
-        following = [path for path in _beside(found) if path.resolve() not in seen]
+        following = [path for path in _beside(found) if path.resolve() not in seen and believed(found, path)]
         if not following:
             break
         found = max(following, key=lambda path: (path / _RESULT).stat().st_mtime_ns)
@@ -80,7 +84,7 @@ def newest(run: Path) -> Path:
 
 
 def _beside(run: Path) -> list[Path]:
-    """Finished updates of a run that lie beside it."""
+    """Finished runs that lie beside a run and say that they are its updates."""
     found = []
     mine = ""
     for path in sorted(run.resolve().parent.glob(f"*/{ORIGIN}")):

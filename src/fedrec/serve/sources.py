@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fedrec.core.population import Population
 from fedrec.deploy.node.recommending import NodeModel, latest_finished
+from fedrec.errors import BadInput
 from fedrec.experiment.open import Result
 from fedrec.experiment.recommend import Recommender
 from fedrec.runs.folder import RESULT, SETTINGS, RunFolder
@@ -16,6 +18,8 @@ from fedrec.runs.known import Known
 from fedrec.runs.manifest import MANIFEST
 from fedrec.runs.origin import newest
 from fedrec.serve.model import Model
+
+log = logging.getLogger("fedrec.serve")
 
 Mark = tuple[Any, ...]
 
@@ -31,22 +35,56 @@ class Source(Protocol):
 
 
 class RunSource:
-    """A finished run's folder, or the last finished update of it that lies beside it."""
+    """A finished run's folder; with ``follow``, the last finished update of it that lies beside it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, follow: bool = False) -> None:
+        self.path, self.follow = path, follow
+        self._looked: dict[Mark, bool] = {}
         if not (path / SETTINGS).is_file():
             RunFolder.open(path)  # says what is wrong
 
     def mark(self) -> Mark:
-        run = newest(self.path)
-        return run, *(file_mark(run / name) for name in (RESULT, MANIFEST))
+        run = self._run()
+        return run, *_marks(run)
 
     def open(self) -> Model:
-        folder = RunFolder(newest(self.path))  # not cleared of leftovers: they may be files that are being written
+        folder = RunFolder(self._run())  # not cleared of leftovers: they may be files that are being written
         result = Result(folder.result(), folder)
         about = {"method": result.json["method"], "round": result.json["selected_round"], "run": folder.path.name}
         return _warm(Model(result.recommender, about))
+
+    def _run(self) -> Path:
+        return newest(self.path, self._believed) if self.follow else self.path
+
+    def _believed(self, run: Path, update: Path) -> bool:
+        key = (run, update, *_marks(run), *_marks(update))
+        if key not in self._looked:
+            wrong = _misfit(RunFolder(run), RunFolder(update))
+            self._looked[key] = wrong is None
+            if wrong is not None:
+                log.warning("%s says that it is an update of %s and is not followed: %s", update, run, wrong)
+        return self._looked[key]
+
+
+def _misfit(run: RunFolder, update: RunFolder) -> str | None:
+    """Why a folder cannot be the update of a run: an update has its method, its items and its users."""
+    try:
+        methods, known = [], []
+        for folder in (run, update):
+            methods.append(folder.result()["method"])
+            known.append(folder.known())
+    except (BadInput, OSError) as problem:
+        return str(problem)
+    old, new = known
+    if methods[0] != methods[1]:
+        return f"its method is {methods[1]}, not {methods[0]}"
+    if old is None or new is None:
+        return "it does not say whom and what it knows"
+    for what, before, now in (("item", old.item_ids, new.item_ids), ("user", old.user_ids, new.user_ids)):
+        gone = np.setdiff1d(before, now)
+        if len(gone):
+            return f"it has no {what} {str(gone[0])!r}, one of {len(gone)} that are missing"
+    return None
 
 
 class NodeSource:
@@ -68,6 +106,10 @@ class NodeSource:
         ids = np.array(names.items, dtype=np.str_), np.array(names.users, dtype=np.str_)
         known = Known(people, ids[0], titles, ids[1], share.owned)
         return _warm(Model(Recommender(known, model), {"method": model.method.name, "round": model.round}))
+
+
+def _marks(run: Path) -> list[Mark | None]:
+    return [file_mark(run / name) for name in (RESULT, MANIFEST)]
 
 
 def _warm(model: Model) -> Model:

@@ -18,7 +18,7 @@ from fedrec.errors import BadInput
 from fedrec.experiment.run import resume
 from fedrec.experiment.update import update
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.origin import newest
+from fedrec.serve.sources import RunSource
 
 Row = tuple[str, str, int]
 NEW_USERS, NEW_ITEMS = {"u000", "u077"}, {"i000", "i050"}
@@ -32,6 +32,11 @@ def planted() -> list[Row]:
     return [
         (f"u{u:03}", f"i{i:03}", t) for u, i, t in zip(data.users.tolist(), data.items.tolist(), times, strict=True)
     ]
+
+
+def served(run: str) -> str:
+    """The folder that a service takes its model from."""
+    return str(RunSource(Path(run), follow=True).mark()[0].name)
 
 
 ROWS = planted()
@@ -161,7 +166,7 @@ def test_quality_is_not_lost_and_the_old_folder_is_untouched(csv: Path) -> None:
     assert after.metrics["HR@10/99"] >= before.metrics["HR@10/99"] - 0.1
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == files
     assert fedrec.open_run("new").recommend("u077", 3)
-    assert newest(Path("run")).name == "new"
+    assert served("run") == "new"
 
 
 def test_only_interactions_were_added_and_an_update_of_an_update(csv: Path) -> None:
@@ -175,7 +180,7 @@ def test_only_interactions_were_added_and_an_update_of_an_update(csv: Path) -> N
     second = fedrec.update("a", rounds=2, out="b")
     assert (second.json["rounds"], second.json["origin"]["rounds"]) == (5, 3)
     assert [int(number) for number in second.history["round"]] == [3, 4, 5]
-    assert newest(Path("run")).name == "b"
+    assert served("run") == "b"
 
 
 def test_moved_folders_keep_their_chain(csv: Path, tmp_path: Path) -> None:
@@ -184,9 +189,9 @@ def test_moved_folders_keep_their_chain(csv: Path, tmp_path: Path) -> None:
     shutil.move("runs", "elsewhere")
     fedrec.update("elsewhere/run", data=tmp_path / "own.csv", rounds=1, out="elsewhere/new")
     shutil.move("elsewhere", "again")
-    assert newest(Path("again/run")).name == "new"
+    assert served("again/run") == "new"
     shutil.rmtree("again/new")
-    assert newest(Path("again/run")).name == "run"
+    assert served("again/run") == "run"
 
 
 class Killed(Exception):
