@@ -15,6 +15,8 @@ Float64 = NDArray[np.float64]
 
 SUM_LEAST = 1 << 14
 """Numbers of a table that are worth a thread of their own."""
+FEW = 4
+"""Rows of a table for each row that came, beyond which sorting these costs less than a pass over the table."""
 
 
 def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | None = None) -> None:
@@ -34,9 +36,14 @@ def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | No
 
     owners = np.repeat(np.arange(clients), np.diff(rows.start))
     each = np.ones(len(rows.ids)) if weights is None else np.asarray(weights, np.float64)[owners]
+    where: Any = slice(None)
+    ids, height = rows.ids, rows.n_items
+    if FEW * len(ids) < rows.n_items:  # of a table this long only the rows that occur are touched
+        where, ids = np.unique(ids, return_inverse=True)
+        height = len(where)
     # one entry a column: the product adds every row to its item without sorting
-    place = csc_matrix((each, rows.ids, np.arange(len(rows.ids) + 1)), shape=(rows.n_items, len(rows.ids)))
-    total += place @ rows.values.astype(np.float64)
+    place = csc_matrix((each, ids, np.arange(len(ids) + 1)), shape=(height, len(ids)))
+    total[where] += place @ rows.values.astype(np.float64)
 
 
 def weighted_sum(stack: NDArray[Any], weights: NDArray[np.floating[Any]] | None = None) -> Float64:

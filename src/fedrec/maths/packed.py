@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from fedrec.data.ragged import Int64, Ragged, offsets
 
 
+SIDE = 256
+"""Rows and columns of a block that is turned at once."""
+
+
 def packed_size(n: int) -> int:
     """Numbers in the triangle of an ``[n, n]`` matrix."""
     return n * (n + 1) // 2
@@ -36,11 +40,20 @@ def pack(matrix: NDArray[Any]) -> NDArray[Any]:
 
 def unpack(triangle: NDArray[Any], n: int) -> NDArray[Any]:
     """``[n (n + 1) / 2] -> [n, n]``, symmetric."""
-    out = np.empty((n, n), triangle.dtype)
+    out = unpack_upper(triangle, n)
+    for i in range(0, n, SIDE):  # below the diagonal block by block: a column at a time would miss the cache
+        last = min(i + SIDE, n)
+        own = out[i:last, i:last]
+        own += np.triu(own, 1).T
+        out[last:, i:last] = out[i:last, last:].T
+    return out
+
+
+def unpack_upper(triangle: NDArray[Any], n: int) -> NDArray[Any]:
+    """``[n (n + 1) / 2] -> [n, n]``, zero below the diagonal."""
+    out = np.zeros((n, n), triangle.dtype)
     for i, start in enumerate(row_starts(n)):
-        row = triangle[start : start + n - i]
-        out[i, i:] = row
-        out[i:, i] = row
+        out[i, i:] = triangle[start : start + n - i]
     return out
 
 

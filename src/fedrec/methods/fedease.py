@@ -28,9 +28,13 @@ from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.maths.interaction_matrix import matrix
 from fedrec.maths.noisy_gram import private_weights
-from fedrec.maths.packed import packed_size, pairs_of_lists, pairs_within, places_of, row_starts, unpack
+from fedrec.maths.packed import packed_size, pairs_of_lists, pairs_within, places_of, row_starts, unpack, unpack_upper
 from fedrec.methods.references.ease import ease_weights
 
+HISTORY = 512
+"""Interactions of a user with many, for the size of blocks."""
+PAIR_BYTES = 48
+"""Working memory of a pair that occurs."""
 LARGEST = 65_535
 """Items whose pairs can be numbered with 32 bits."""
 
@@ -163,7 +167,9 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         counted[sums.clients] = 1
         if (counted == server.counted).all():
             return server
-        total = server.cooccurrence + sums["pairs"][:, 0]
+        total = sums["pairs"][:, 0]
+        if server.counted.any():
+            total = server.cooccurrence + total
         variance = server.variance + sums.noise.get("pairs", 0.0) ** 2
         weights = self.solve(total, len(server.weights), variance)
         return EaseServer(total, weights, counted, variance)
@@ -172,13 +178,12 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         """B from the triangle of X'X (Steck, Eq. 8); what noise made indefinite is brought back first."""
         if variance > 0:
             return private_weights(unpack(triangle, n_items), np.sqrt(variance))
-        gram = np.asfortranarray(unpack(triangle, n_items))
         try:
-            return ease_weights(gram, self.settings.lam)
+            return ease_weights(unpack_upper(triangle, n_items), self.settings.lam)
         except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(unpack(triangle, n_items))
             gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
-            return ease_weights(np.asfortranarray(gram), self.settings.lam)
+            return ease_weights(gram, self.settings.lam)
 
     def score(self, private: NothingPrivate, model: Weights, block: Block, items: Int32 | None = None) -> Float32:
         histories = matrix(block.train, block.n_items)
@@ -188,7 +193,11 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
-        return 16 * packed_size(world.n_items)
+        whole = 16 * packed_size(world.n_items)
+        if self.settings.upload_form == "dense" or self.settings.noise or self.settings.compress != "none":
+            return whole
+        users = -(-world.n_users // max(1, world.n_clients))
+        return min(whole, PAIR_BYTES * packed_size(HISTORY) * users)  # the pairs that occur
 
 
 def cooccurrence(block: Block, asked: Array) -> Rows:

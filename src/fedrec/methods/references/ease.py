@@ -19,6 +19,10 @@ from fedrec.data.ragged import Int64
 from fedrec.maths.interaction_matrix import matrix
 
 
+ROWS = 256
+"""Rows of the weights that are made at once."""
+
+
 @dataclass(frozen=True)
 class ItemWeights:
     """The item-to-item matrix B."""
@@ -35,21 +39,26 @@ class EaseSettings(Settings):
 def ease_weights(cooccurrence: NDArray[np.float64], lam: float) -> Float32:
     """Steck's closed form: ``P = (X'X + lambda I)^-1``, ``B_ij = -P_ij / P_jj``, ``B_jj = 0`` (Eq. 8).
 
-    ``cooccurrence`` is ``X'X`` ``[n_items, n_items]`` and is overwritten.
+    ``cooccurrence`` is ``X'X`` ``[n_items, n_items]``, of which only the upper triangle is read; it is overwritten, and
+    nothing else of its size but the weights is needed.
     """
-    from scipy.linalg import lapack
+    import torch  # its Cholesky is several times as fast as scipy's
 
-    diagonal = np.diag_indices(len(cooccurrence))
+    n = len(cooccurrence)
+    diagonal = np.diag_indices(n)
     cooccurrence[diagonal] += lam
-    factor, fault = lapack.dpotrf(cooccurrence, lower=0, overwrite_a=1)
+    lower = torch.from_numpy(cooccurrence).T  # column after column, as LAPACK wants it: worked on where it lies
+    _, fault = torch.linalg.cholesky_ex(lower, out=(lower, torch.empty(0, dtype=torch.int32)))
     if fault:
         raise np.linalg.LinAlgError(f"X'X + {lam} I is not positive definite; a larger lam helps")
-    inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    inverse = np.triu(inverse)
-    inverse += np.triu(inverse, 1).T
-    weights = inverse / -inverse[diagonal][None, :]
+    torch.cholesky_inverse(lower, out=lower)  # both triangles of P
+    scale = -cooccurrence[diagonal]
+    weights = np.empty((n, n), np.float32)
+    for first in range(0, n, ROWS):
+        rows = slice(first, first + ROWS)
+        weights[rows] = cooccurrence[rows] / scale
     weights[diagonal] = 0.0
-    return np.asarray(weights, np.float32)
+    return weights
 
 
 class Ease(Reference[ItemWeights]):
@@ -64,7 +73,7 @@ class Ease(Reference[ItemWeights]):
 
     def step(self, state: ItemWeights, data: Central, keys: Keys) -> tuple[ItemWeights, float]:
         counts = matrix(data.train, data.world.n_items, np.float64)
-        gram = np.asfortranarray((counts.T @ counts).toarray())
+        gram = (counts.T @ counts).toarray()
         return ItemWeights(ease_weights(gram, self.settings.lam)), 0.0
 
     def score(self, state: ItemWeights, data: Central, users: Int64) -> Float32:
