@@ -57,6 +57,16 @@ def unpack_upper(triangle: NDArray[Any], n: int) -> NDArray[Any]:
     return out
 
 
+def unpack_sparse(triangle: NDArray[Any], n: int) -> Any:
+    """``[n (n + 1) / 2] -> [n, n]``, symmetric and sparse, without the zeros."""
+    from scipy.sparse import csr_matrix, triu
+
+    place, start = np.flatnonzero(triangle), row_starts(n)
+    row = np.searchsorted(start, place, "right") - 1
+    upper = csr_matrix((triangle[place], (row, place - start[row] + row)), shape=(n, n))
+    return (upper + triu(upper, 1).T).tocsr()
+
+
 def pairs_of_lists(lists: Ragged, n: int) -> tuple[Int64, Int64]:
     """Where the ones of ``x'x`` lie in its triangle, for each zero-one list ``x``.
 

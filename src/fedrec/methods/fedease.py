@@ -28,8 +28,8 @@ from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.maths.interaction_matrix import matrix
 from fedrec.maths.noisy_gram import private_weights
-from fedrec.maths.packed import packed_size, pairs_of_lists, pairs_within, places_of, row_starts, unpack, unpack_upper
-from fedrec.methods.references.ease import ease_weights
+from fedrec.maths.packed import packed_size, pairs_of_lists, pairs_within, places_of, row_starts, unpack, unpack_sparse, unpack_upper
+from fedrec.methods.references.ease import SPARSE, ease_weights
 
 HISTORY = 512
 """Interactions of a user with many, for the size of blocks."""
@@ -178,8 +178,9 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         """B from the triangle of X'X (Steck, Eq. 8); what noise made indefinite is brought back first."""
         if variance > 0:
             return private_weights(unpack(triangle, n_items), np.sqrt(variance))
+        few = np.count_nonzero(triangle) < SPARSE * len(triangle)
         try:
-            return ease_weights(unpack_upper(triangle, n_items), self.settings.lam)
+            return ease_weights((unpack_sparse if few else unpack_upper)(triangle, n_items), self.settings.lam)
         except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(unpack(triangle, n_items))
             gram = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -6,9 +6,9 @@ Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from fedrec.core.messages import Float32
@@ -21,6 +21,8 @@ from fedrec.maths.interaction_matrix import matrix
 
 ROWS = 256
 """Rows of the weights that are made at once."""
+SPARSE = 0.1
+"""Share of pairs that occur below which the sparse inverse is tried."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +38,32 @@ class EaseSettings(Settings):
     lam: float = Field(500.0, gt=0, description="L2 penalty lambda on the weights")
 
 
-def ease_weights(cooccurrence: NDArray[np.float64], lam: float) -> Float32:
+def ease_weights(cooccurrence: Any, lam: float) -> Float32:
     """Steck's closed form: ``P = (X'X + lambda I)^-1``, ``B_ij = -P_ij / P_jj``, ``B_jj = 0`` (Eq. 8).
 
-    ``cooccurrence`` is ``X'X`` ``[n_items, n_items]``, of which only the upper triangle is read; it is overwritten, and
-    nothing else of its size but the weights is needed.
+    ``cooccurrence`` is ``X'X`` ``[n_items, n_items]``, sparse, or an array of which only the upper triangle is read and
+    which is overwritten. Nothing else of its size is needed but the inverse and the weights.
     """
-    import torch  # its Cholesky is several times as fast as scipy's
+    from scipy.sparse import identity, issparse
 
-    n = len(cooccurrence)
-    diagonal = np.diag_indices(n)
-    cooccurrence[diagonal] += lam
-    lower = torch.from_numpy(cooccurrence).T  # column after column, as LAPACK wants it: worked on where it lies
-    _, fault = torch.linalg.cholesky_ex(lower, out=(lower, torch.empty(0, dtype=torch.int32)))
-    if fault:
-        raise np.linalg.LinAlgError(f"X'X + {lam} I is not positive definite; a larger lam helps")
-    torch.cholesky_inverse(lower, out=lower)  # both triangles of P
-    scale = -cooccurrence[diagonal]
+    from fedrec.maths.sparse_inverse import dense_inverse, inverse
+
+    n = cooccurrence.shape[0]
+    try:
+        if issparse(cooccurrence):
+            found, order = inverse(cooccurrence + lam * identity(n, format="csr"))
+        else:
+            found, order = cooccurrence, np.arange(n)
+            found[order, order] += lam
+            dense_inverse(found)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(f"X'X + {lam} I is not positive definite; a larger lam helps") from error
+    scale = -found.diagonal()
     weights = np.empty((n, n), np.float32)
     for first in range(0, n, ROWS):
         rows = slice(first, first + ROWS)
-        weights[rows] = cooccurrence[rows] / scale
-    weights[diagonal] = 0.0
+        weights[np.ix_(order[rows], order)] = found[rows] / scale
+    np.fill_diagonal(weights, 0.0)
     return weights
 
 
@@ -73,8 +79,9 @@ class Ease(Reference[ItemWeights]):
 
     def step(self, state: ItemWeights, data: Central, keys: Keys) -> tuple[ItemWeights, float]:
         counts = matrix(data.train, data.world.n_items, np.float64)
-        gram = (counts.T @ counts).toarray()
-        return ItemWeights(ease_weights(gram, self.settings.lam)), 0.0
+        gram = counts.T @ counts
+        few = gram.nnz < SPARSE * gram.shape[0] ** 2
+        return ItemWeights(ease_weights(gram if few else gram.toarray(), self.settings.lam)), 0.0
 
     def score(self, state: ItemWeights, data: Central, users: Int64) -> Float32:
         return np.asarray(matrix(data.train.take(users), data.world.n_items) @ state.weights)
