@@ -29,7 +29,7 @@ _WORD = ir.IntType(64)
 _FUSE = ("contract",)  # a * b + c in one rounding; divisions and roots stay correctly rounded
 
 
-class _Code:
+class Code:
     """A few words to write vector code with."""
 
     def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
@@ -72,6 +72,12 @@ class _Code:
         root = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.sqrt.v{LANES}f32")
         return self.builder.call(root, [vector])
 
+    def sum(self, vector: Any) -> Any:
+        """All lanes of a vector, added up as a tree: the order is fixed here, so every machine rounds alike."""
+        kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
+        reduce = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f32")
+        return self.builder.call(reduce, [ir.Constant(_FLOAT, 0.0), vector], fastmath=("reassoc",))
+
     def each_block(self, blocks: Any) -> Any:
         return cgutils.for_range(self.builder, blocks)
 
@@ -80,7 +86,7 @@ class _Code:
         return self.builder.add(offset, self.builder.mul(index, ir.Constant(_WORD, STRIDE)))
 
 
-def _adam(code: _Code, o: Any, g: Any, value: Any, size: Any, scale: Any) -> None:
+def _adam(code: Code, o: Any, g: Any, value: Any, size: Any, scale: Any) -> None:
     """Adam's step of one block with gradient ``g``."""
     s = code.load(o, ROOT)
     m = code.plus(code.times(code.spread(BETA_1), code.load(o, FIRST)), code.times(code.spread(1 - BETA_1), g))
@@ -100,7 +106,7 @@ def adam_step(typing, state, offset, blocks, size, scale):
     signature = types.void(state, types.uint64, types.uint64, types.float32, types.float32)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = _Code(context, builder, sig.args[0], args[0])
+        code = Code(context, builder, sig.args[0], args[0])
         size_, scale_ = code.spread(args[3]), code.spread(args[4])
         with code.each_block(args[2]) as loop:
             o = code.advanced(args[1], loop.index)
@@ -119,7 +125,7 @@ def adam_step_of_one(typing, state, offset, user, slope, blocks, size, scale):
     signature = types.void(state, types.uint64, types.uint64, types.float32, types.uint64, types.float32, types.float32)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = _Code(context, builder, sig.args[0], args[0])
+        code = Code(context, builder, sig.args[0], args[0])
         slope_, size_, scale_ = code.spread(args[3]), code.spread(args[5]), code.spread(args[6])
         with code.each_block(args[4]) as loop:
             o, p = code.advanced(args[1], loop.index), code.advanced(args[2], loop.index)
@@ -137,7 +143,7 @@ def adam_gap(typing, state, offset, blocks, a, eps, decay_m, decay_s):
     signature = types.void(state, types.uint64, types.uint64, *[types.float32] * 4)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = _Code(context, builder, sig.args[0], args[0])
+        code = Code(context, builder, sig.args[0], args[0])
         a_, eps_, decay_m_, decay_s_ = (code.spread(number) for number in args[3:])
         with code.each_block(args[2]) as loop:
             o = code.advanced(args[1], loop.index)
@@ -157,7 +163,7 @@ def add_scaled(typing, state, into, factor, source, blocks):
     signature = types.void(state, types.uint64, types.float32, types.uint64, types.uint64)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = _Code(context, builder, sig.args[0], args[0])
+        code = Code(context, builder, sig.args[0], args[0])
         factor_ = code.spread(args[2])
         with code.each_block(args[4]) as loop:
             o, p = code.advanced(args[1], loop.index), code.advanced(args[3], loop.index)
@@ -173,7 +179,7 @@ def clear(typing, state, offset, blocks):
     signature = types.void(state, types.uint64, types.uint64)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = _Code(context, builder, sig.args[0], args[0])
+        code = Code(context, builder, sig.args[0], args[0])
         with code.each_block(args[2]) as loop:
             code.store(code.spread(0.0), code.advanced(args[1], loop.index))
         return context.get_dummy_value()
@@ -187,15 +193,12 @@ def dot(typing, state, left, right, blocks):
     signature = types.float32(state, types.uint64, types.uint64, types.uint64)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = _Code(context, builder, sig.args[0], args[0])
+        code = Code(context, builder, sig.args[0], args[0])
         total = cgutils.alloca_once_value(builder, code.spread(0.0))
         builder.store(code.spread(0.0), total)
         with code.each_block(args[3]) as loop:
             o, p = code.advanced(args[1], loop.index), code.advanced(args[2], loop.index)
             builder.store(code.plus(builder.load(total), code.times(code.load(o), code.load(p))), total)
-        kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
-        reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f32")
-        # lanes are added as a tree: the order is fixed here, so every machine rounds alike
-        return builder.call(reduce, [ir.Constant(_FLOAT, 0.0), builder.load(total)], fastmath=("reassoc",))
+        return code.sum(builder.load(total))
 
     return signature, build

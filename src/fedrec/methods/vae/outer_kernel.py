@@ -18,6 +18,7 @@ import numpy as np
 
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.methods.vae.outer_vectors import WIDE, adam_of_factors
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 _EPS = np.float32(EPS)
@@ -31,7 +32,15 @@ def read_layers(users, start, weights, inputs, epoch, out):
         total = out[u]
         for j in range(width):
             total[j] = np.float32(0)
-        for i in range(start[u], start[u + 1]):
+        last = start[u + 1]
+        together = start[u] + (last - start[u]) // 4 * 4  # four rows at a time: the sum is read and written less often
+        for i in range(start[u], together, 4):
+            a, b, c, d = inputs[i, epoch], inputs[i + 1, epoch], inputs[i + 2, epoch], inputs[i + 3, epoch]
+            if a != 0 or b != 0 or c != 0 or d != 0:
+                p, q, r, s = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+                for j in range(width):
+                    total[j] += a * p[j] + b * q[j] + (c * r[j] + d * s[j])
+        for i in range(together, last):
             a = inputs[i, epoch]
             if a != 0:
                 row = weights[i]
@@ -53,6 +62,7 @@ def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, accumu
     second = np.empty((count, width), np.float32)  # d_e delta_e^2
     m, v, g = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
     whole_1, whole_2 = 1.0 - BETA_1**count, 1.0 - BETA_2**count
+    places, once, twice = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(count, np.float32)
     for u in users:
         if adam:
             for e in range(count):
@@ -65,6 +75,23 @@ def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, accumu
         now = deltas[u, epoch]
         for i in range(start[u], start[u + 1]):
             row = weights[i]
+            if adam and not accumulate:
+                seen = 0
+                for e in range(count):
+                    a = inputs[i, e]
+                    if a != 0:
+                        places[seen], once[seen], twice[seen] = e * width, a, a * a
+                        seen += 1
+                if seen or want_back:
+                    back[i] = adam_of_factors(row, now, first, second, places, once, twice, seen, width // WIDE, rate)
+                    for j in range(width // WIDE * WIDE, width):
+                        back[i] += row[j] * now[j]
+                        a, b = np.float32(0), np.float32(0)
+                        for e in range(seen):
+                            a += once[e] * first[places[e] // width, j]
+                            b += twice[e] * second[places[e] // width, j]
+                        row[j] -= rate * a / (math.sqrt(b) + _EPS)
+                continue
             if want_back:
                 total = np.float32(0)
                 for j in range(width):
@@ -75,34 +102,14 @@ def step_layers(users, start, weights, inputs, deltas, epoch, rate, adam, accumu
                 for j in range(width):
                     row[j] -= a * now[j]
                 continue
-            if accumulate:
-                g[:], m[:], v[:] = np.float32(0), np.float32(0), np.float32(0)
-                for e in range(count):
-                    a, history = inputs[i, e], deltas[u, e]
-                    c = np.float32((1.0 - BETA_1) * BETA_1 ** (epoch - e) / whole_1)
-                    d = np.float32((1.0 - BETA_2) * BETA_2 ** (epoch - e) / whole_2)
-                    for j in range(width):
-                        g[j] += a * history[j]
-                        m[j] += c * g[j]
-                        v[j] += d * g[j] * g[j]
-                for j in range(width):
-                    row[j] -= rate * m[j] / (math.sqrt(v[j]) + _EPS)
-                continue
-            seen = False
+            g[:], m[:], v[:] = np.float32(0), np.float32(0), np.float32(0)
             for e in range(count):
-                a = inputs[i, e]
-                if a == 0:
-                    continue
-                one, two, b = first[e], second[e], a * a
-                if seen:
-                    for j in range(width):
-                        m[j] += a * one[j]
-                        v[j] += b * two[j]
-                else:
-                    for j in range(width):
-                        m[j] = a * one[j]
-                        v[j] = b * two[j]
-                seen = True
-            if seen:
+                a, history = inputs[i, e], deltas[u, e]
+                c = np.float32((1.0 - BETA_1) * BETA_1 ** (epoch - e) / whole_1)
+                d = np.float32((1.0 - BETA_2) * BETA_2 ** (epoch - e) / whole_2)
                 for j in range(width):
-                    row[j] -= rate * m[j] / (math.sqrt(v[j]) + _EPS)
+                    g[j] += a * history[j]
+                    m[j] += c * g[j]
+                    v[j] += d * g[j] * g[j]
+            for j in range(width):
+                row[j] -= rate * m[j] / (math.sqrt(v[j]) + _EPS)
