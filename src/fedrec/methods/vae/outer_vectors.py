@@ -48,9 +48,7 @@ def adam_of_factors(typing, row, now, first, second, places, once, twice, count,
                 product = row_.times(values[t], now_.load(at, LANES * t))
                 builder.store(row_.plus(builder.load(total), product), total)
             with cgutils.for_range(builder, args[7]) as epoch:
-                place, a, b = (
-                    builder.load(builder.gep(code.data, [epoch.index])) for code in (places_, once_, twice_)
-                )
+                place, a, b = (builder.load(builder.gep(code.data, [epoch.index])) for code in (places_, once_, twice_))
                 place, a, b = builder.add(place, at), row_.spread(a), row_.spread(b)
                 for t in range(VECTORS):
                     mean = row_.times(a, first_.load(place, LANES * t))
