@@ -112,8 +112,8 @@ def compare(method: str, data: str, options: dict[str, Any], trees: dict[str, Pa
 
     print(
         f"  {method} on {data}: round {ratio('train', 'aggregate', 'evaluate')} times faster (training "
-        f"{ratio('train')}, aggregation {ratio('aggregate')}, processor {ratio('cpu')}), {ratio('peak')} times smaller, "
-        f"figures apart {apart(runs['before'][0]['figures'], runs['now'][0]['figures']):.1e}",
+        f"{ratio('train')}, aggregation {ratio('aggregate')}, processor {ratio('cpu')}), {ratio('peak')} times "
+        f"smaller, figures apart {apart(runs['before'][0]['figures'], runs['now'][0]['figures']):.1e}",
         flush=True,
     )
 

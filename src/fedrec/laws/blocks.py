@@ -29,7 +29,7 @@ def same_in_any_blocks(method: str) -> None:
 
 
 def nothing_at_a_distance(method: str) -> None:
-    """Law 1: local work writes neither what it received nor the server's state."""
+    """Law 1: local work writes neither what it received nor the server's state, and a round makes a new one."""
     law = Comparison("1", method)
     sim = simulator(method, world("tiny"))
     run(sim, plan(1))
@@ -40,6 +40,9 @@ def nothing_at_a_distance(method: str) -> None:
     sim.method.local_update(copy.deepcopy(sim.private), download, block, Keys(SEED, 2))
     law.states(received, download, "after local work, which wrote into its download", step=0)
     law.states(before, sim.server, "after local work, which wrote into the server's state", step=0)
+    old = sim.server
+    sim.round(2, block.clients, block.clients, False)
+    law.states(before, old, "after a round, which wrote into the server's state instead of making a new one", step=0)
 
 
 def nothing_on_the_method(method: str) -> None:

@@ -25,7 +25,7 @@ Int64 = NDArray[np.int64]
 
 COLUMNS = 4096
 """Numbers of each table that are handled at once."""
-ROWS = 768
+ROWS = 256
 """Clients in a block of a pairwise product: large enough for BLAS, small enough to skip half the pairs."""
 AT_ONCE = 1 << 24
 """Entries of a pairwise matrix that are handled at once where temporaries are needed."""
@@ -223,7 +223,7 @@ def mix(
             factor = factor.to_sparse_csr()
     flat, into = tables.reshape(len(tables), -1, 1), out.reshape(len(out), -1, 1)
     # a narrow slice stays in cache while rows are picked from it
-    for place, part in slices(flat, clients, device, COLUMNS // 8 if thin else COLUMNS):
+    for place, part in slices(flat, clients, device, COLUMNS // 8 if thin else COLUMNS, fresh=thin):
         mixed = (factor @ part.squeeze(2)).unsqueeze(2)
         if isinstance(flat, Tensor):
             flat[slice(None) if clients is None else clients, place] = mixed
@@ -235,18 +235,24 @@ def mix(
 
 
 def slices(
-    tables: Tables, clients: Int64 | None, device: str, columns: int = COLUMNS
+    tables: Tables, clients: Int64 | None, device: str, columns: int = COLUMNS, *, fresh: bool = True
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Slices of all tables on the device: the items' range and a fresh ``[n, items, d]``."""
+    """Slices of all tables on the device: the items' range and ``[n, items, d]``, a copy that may be written if
+    ``fresh``, else a view where that can be."""
     n_items, dim = tables.shape[1:]
     step = max(1, columns // dim)
     for begin in range(0, n_items, step):
         place = slice(begin, min(begin + step, n_items))
         if isinstance(tables, Tensor):
-            yield place, tables[:, place].clone() if clients is None else tables[clients, place]
+            part = tables[:, place] if clients is None else tables[clients, place]
+            yield place, part.clone() if fresh and clients is None else part
         else:
-            part = tables[:, place].copy() if clients is None else tables[clients, place]
-            yield place, torch.from_numpy(part).to(device)
+            own = tables[:, place] if clients is None else tables[clients, place]
+            writeable = own.flags.writeable and all(step > 0 for step in own.strides)
+            yield (
+                place,
+                torch.from_numpy(own.copy() if (fresh and clients is None) or not writeable else own).to(device),
+            )
 
 
 def add_products(gram: Tensor, flat: Tensor) -> None:

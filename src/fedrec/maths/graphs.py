@@ -22,13 +22,13 @@ def cosines(tables: NDArray[np.float32], clients: Int64 | None = None, device: s
     """Cosine similarity of whole tables ``[n, n]``, slice by slice of the tables."""
     import torch
 
-    from fedrec.maths.composite import slices
+    from fedrec.maths.composite import add_products, mirror, slices
 
     count = len(tables) if clients is None else len(clients)
     gram = torch.zeros((count, count), dtype=torch.float32, device=device)
-    for _, part in slices(tables, clients, device):
-        flat = part.reshape(count, -1)
-        gram.addmm_(flat, flat.T)
+    for _, part in slices(tables, clients, device, fresh=False):
+        add_products(gram, part.reshape(count, -1))
+    mirror(gram)
     lengths = gram.diagonal().clamp(min=1e-30).sqrt()
     return gram.div_(lengths[:, None]).div_(lengths[None, :]).clamp_(-1, 1)
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from fedrec.data.ragged import Int64, Ragged, offsets
 
-
 SIDE = 256
 """Rows and columns of a block that is turned at once."""
 

@@ -51,7 +51,7 @@ def best_of_tile(begin, own, proxy, dots, norms_rows, norms_columns, similar, he
     ``dots`` ``[rows, columns]`` are inner products of sketches (empty: none), ``heads`` ``[k, rows, columns]`` those of
     X_u (k = 0: none). Columns are numbered from ``begin``, and row ``r`` is column ``own + r``.
     """
-    k, width, count = len(heads), len(proxy), best.shape[1]
+    k, width = len(heads), len(proxy)
     score, angle = np.empty(width, np.float32), np.empty(width, np.float32)
     one, share = np.float32(1), np.float32(1 / max(1, k))
     for r in range(len(best)):

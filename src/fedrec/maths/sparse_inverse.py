@@ -23,8 +23,8 @@ from fedrec.data.ragged import Int64
 from fedrec.threads import over_rows
 
 WORTH = 0.1
-"""An item is eliminated while its neighbours are fewer than this share of ``core^2 / n``: adding up rows costs about ten
-times as much a number as the dense inverse does."""
+"""An item is eliminated while its neighbours are fewer than this share of ``core^2 / n``: adding up rows costs about
+ten times as much a number as the dense inverse does."""
 SIDE = 512
 """Rows that are turned into columns at once."""
 

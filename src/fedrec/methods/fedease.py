@@ -28,7 +28,16 @@ from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.maths.interaction_matrix import matrix
 from fedrec.maths.noisy_gram import private_weights
-from fedrec.maths.packed import packed_size, pairs_of_lists, pairs_within, places_of, row_starts, unpack, unpack_sparse, unpack_upper
+from fedrec.maths.packed import (
+    packed_size,
+    pairs_of_lists,
+    pairs_within,
+    places_of,
+    row_starts,
+    unpack,
+    unpack_sparse,
+    unpack_upper,
+)
 from fedrec.methods.references.ease import SPARSE, ease_weights
 
 HISTORY = 512

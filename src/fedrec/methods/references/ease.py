@@ -18,7 +18,6 @@ from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
 from fedrec.maths.interaction_matrix import matrix
 
-
 ROWS = 256
 """Rows of the weights that are made at once."""
 SPARSE = 0.1
