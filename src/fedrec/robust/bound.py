@@ -65,11 +65,12 @@ class RowBound:
                     continue
                 rows = _row_norms(part)
                 factor = _factor(rows, limits[part.name])
-                if (factor < 1).any():
-                    width = part.numbers.size // max(1, len(rows))
-                    numbers = part.numbers.reshape(len(rows), width)
+                over = np.flatnonzero(factor < 1)
+                if len(over):
+                    scaled = np.array(part.numbers).reshape(len(rows), -1)
+                    each = factor[over, None].astype(scaled.dtype)
                     with np.errstate(invalid="ignore"):
-                        scaled = np.where(factor[:, None] == 0, 0, numbers * factor[:, None].astype(numbers.dtype))
+                        scaled[over] = np.where(each == 0, 0, scaled[over] * each)
                     changed.append(dataclasses.replace(part, numbers=scaled.reshape(part.numbers.shape)))
             return view.filled(reply, changed) if changed else reply
 
