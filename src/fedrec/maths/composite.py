@@ -27,6 +27,8 @@ COLUMNS = 4096
 """Numbers of each table that are handled at once."""
 ROWS = 256
 """Clients in a block of a pairwise product: large enough for BLAS, small enough to skip half the pairs."""
+ANGLE_ROWS = 96
+"""The same where rows have the length of the client's list, as short as it may be."""
 AT_ONCE = 1 << 24
 """Entries of a pairwise matrix that are handled at once where temporaries are needed."""
 SPARSE = 0.1
@@ -111,8 +113,8 @@ def mean_angles(vectors: Array, start: Int64, device: str = "cpu") -> Tensor:
     total = torch.zeros((n, n), dtype=torch.float32, device=device)
     for column in range(k):
         padded = _padded(np.ascontiguousarray(vectors[:, column]), start, order, device)  # [n, longest]
-        for begin in range(0, n, ROWS // 8):
-            end = min(begin + ROWS // 8, n)
+        for begin in range(0, n, ANGLE_ROWS):
+            end = min(begin + ANGLE_ROWS, n)
             width = int(counts[order[end - 1]])
             inner = padded[begin:end, :width] @ padded[begin:, :width].T
             total[begin:end, begin:] += inner.clamp_(-1, 1).arccos_()
@@ -235,12 +237,12 @@ def mix(
 
 
 def slices(
-    tables: Tables, clients: Int64 | None, device: str, columns: int = COLUMNS, *, fresh: bool = True
+    tables: Tables, clients: Int64 | None, device: str, columns: int | None = None, *, fresh: bool = True
 ) -> Iterator[tuple[slice, Tensor]]:
     """Slices of all tables on the device: the items' range and ``[n, items, d]``, a copy that may be written if
     ``fresh``, else a view where that can be."""
     n_items, dim = tables.shape[1:]
-    step = max(1, columns // dim)
+    step = max(1, (columns or COLUMNS) // dim)
     for begin in range(0, n_items, step):
         place = slice(begin, min(begin + step, n_items))
         if isinstance(tables, Tensor):

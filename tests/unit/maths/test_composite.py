@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import acos, cos, pi, sin, sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fedrec.core.messages import Float32
 from fedrec.maths import composite
+from fedrec.maths.graphs import cosines
 
 ORTHOGONAL = pi / 2
 TIGHT = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
@@ -62,9 +63,9 @@ def test_eq_7_by_hand() -> None:
     assert s[0, 1] == pytest.approx(sin(between), abs=1e-6)
 
 
-@pytest.mark.parametrize("rows", [16, 768])
+@pytest.mark.parametrize("rows", [2, 96])
 def test_angles_are_those_of_a_plain_loop(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composite, "ROWS", rows)
+    monkeypatch.setattr(composite, "ANGLE_ROWS", rows)
     draw = np.random.default_rng(2)
     counts = np.array([4, 1, 0, 9, 4, 2, 30, 7])
     start = np.concatenate([[0], np.cumsum(counts)])
@@ -179,3 +180,19 @@ def test_similarity_as_coded_by_hand() -> None:
     found = composite.similarity_as_coded(tables, line).numpy()
     assert found[0, 1] == pytest.approx(1 / (1 + 2 * sqrt(2)), abs=1e-5)  # (-2, 0, 2) apart
     assert found[0, 2] == 1.0  # 1 / (1 + 0.014) exceeds 0.9
+
+
+@pytest.mark.parametrize("some", [None, np.array([1, 4, 5, 8])])
+def test_cosines_in_blocks_are_the_direct_ones(some: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composite, "ROWS", 2)  # several blocks of pairs
+    monkeypatch.setattr(composite, "COLUMNS", 6)  # several slices of the tables
+    tables = np.random.default_rng(5).normal(size=(9, 7, 3)).astype(np.float32)
+    before = tables.copy()
+    flat = (tables if some is None else tables[some]).reshape(9 if some is None else 4, -1)
+    lengths = np.linalg.norm(flat, axis=1)
+    np.testing.assert_allclose(cosines(tables, some), flat @ flat.T / np.outer(lengths, lengths), atol=1e-6)
+    np.testing.assert_array_equal(tables, before)  # slices are views: nothing is written
+    one_for_all = np.broadcast_to(tables[0], tables.shape)  # read only, as clients' tables are at the start
+    np.testing.assert_allclose(cosines(one_for_all, some), 1, atol=1e-6)
+    mixed = composite.mix(one_for_all, np.full((9, 9), 1 / 9, np.float32))
+    np.testing.assert_allclose(mixed, one_for_all, atol=1e-6)

@@ -234,16 +234,17 @@ def test_factors_of_rank_e_equal_full_copies(dual: bool) -> None:
         np.testing.assert_allclose(first.mid, second.mid, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("width", [6, 70])  # narrower than a step in vectors, and two of them with some behind
 @pytest.mark.parametrize(("adam", "accumulate"), [(True, False), (True, True), (False, False)])
-def test_the_kernel_equals_plain_torch(adam: bool, accumulate: bool) -> None:
+def test_the_kernel_equals_plain_torch(adam: bool, accumulate: bool, width: int) -> None:
     rng = np.random.default_rng(3)
     start = np.array([0, 4, 4, 11], np.int64)
-    weights = torch.from_numpy(rng.normal(size=(11, 6)).astype(np.float32))
+    weights = torch.from_numpy(rng.normal(size=(11, width)).astype(np.float32))
     fast = OwnLayers(start, weights.clone(), 5, 0.02, adam=adam, accumulate=accumulate, kernel=True)
     plain = OwnLayers(start, weights.clone(), 5, 0.02, adam=adam, accumulate=accumulate, kernel=False)
     for epoch in range(5):
         inputs = torch.from_numpy((rng.normal(size=11) * (rng.random(11) > 0.4)).astype(np.float32))
-        delta = torch.from_numpy(rng.normal(size=(3, 6)).astype(np.float32))
+        delta = torch.from_numpy(rng.normal(size=(3, width)).astype(np.float32))
         torch.testing.assert_close(fast.forward(inputs, epoch), plain.forward(inputs, epoch))
         torch.testing.assert_close(fast.backward(delta, epoch), plain.backward(delta, epoch))
         torch.testing.assert_close(fast.weights, plain.weights, rtol=1e-4, atol=1e-5)
