@@ -38,7 +38,7 @@ class Summary:
     size: Figure | None = None
     """Rank correlation of the best guess of history sizes."""
     held_out: Figure | None = None
-    """How often the metrics that are reported name the held-out item of a node's only user; and guessed without them."""
+    """How often reported metrics name the held-out item of a node's only user; and a guess without them."""
     held_out_blind: Figure | None = None
     participant: Figure | None = None
     """AUC of a participant for the items of its nearest other."""

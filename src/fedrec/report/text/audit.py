@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 HEADS = (
-    "method", "items from one upload", "popular", "membership AUC", "size", "held-out item", "ER@10", "defence", "defended",
-    "adaptive", "cost", "/99",
+    "method", "items from one upload", "popular", "membership AUC", "size", "held-out item", "ER@10", "defence",
+    "defended", "adaptive", "cost", "/99",
 )  # fmt: skip
 
 
