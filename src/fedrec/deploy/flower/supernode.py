@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 QUICK, GROWTH = 0.2, 0.25
-"""Seconds to wait right after a message; later, this share of the time since then, up to Flower's own wait. So an answer
-is late by a quarter of the time it took, and fifty nodes of one machine do not fill it with looking."""
+"""Seconds to wait right after a message; later, this share of the time since then, up to Flower's own wait. So an
+answer is late by a quarter of the time it took, and fifty nodes of one machine do not fill it with looking."""
 IDLE = 1.0
 """Flower waits longer than this only where there was no message."""
 

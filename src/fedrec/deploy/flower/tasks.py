@@ -28,8 +28,8 @@ PATIENCE = 10.0
 """Seconds for which a call on this machine is tried again: longer, and the other side is gone."""
 
 GROWTH, REST = 0.1, 1.5
-"""The longer there was no task, the less often one is looked for: the next look is this share of that time away, up to so
-many seconds. Looking costs a processor, and many nodes of one machine look at once."""
+"""The longer there was no task, the less often one is looked for: the next look is this share of that time away, up to
+so many seconds. Looking costs a processor, and many nodes of one machine look at once."""
 
 
 class ForeignApplication(Exception):
