@@ -1,7 +1,8 @@
 """An envelope as Flower's records and back. Imports stay lean: a node's process pays them for every message.
 
 Flower sends every record and every array as an object of its own, each with calls of its own: a small letter is one
-record, head and blocks one after the other. A large one has its blocks as arrays, which Flower cuts into pieces.
+record, head and blocks one after the other. A large one has its blocks as arrays, which Flower cuts into pieces; what
+many letters have in common, a download, is then handed over and kept once.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 if TYPE_CHECKING:
     from fedrec.deploy.messages.envelope import Plain
 
-SMALL = 4 << 20
-"""Bytes of all blocks up to which a letter is one record; one request takes at most 32 MiB."""
+SMALL = 256 << 10
+"""Bytes of all blocks up to which a letter is one record."""
 
 
 def to_records(plain: Plain, small: int = SMALL) -> RecordDict:
