@@ -136,3 +136,13 @@ def test_figures_by_hand() -> None:
     seen = [np.array([0]), np.zeros(0, int), np.array([2])]
     assert exposed(scores, seen, target=1, k=1) == pytest.approx(2 / 3)  # above all it has not; second; a tie with one
     assert exposed(scores[:1], [np.array([1])], target=1, k=1) != exposed(scores, seen, target=1, k=1)
+
+
+@pytest.mark.parametrize("method", ["fedease", "cofedrec"])
+def test_metrics_are_read_with_what_each_client_was_sent(method: str) -> None:
+    """Also where a download has rows of the client's own."""
+    (row,) = rows(method, "metrics", data="demo")
+    assert row.figures["clients"] == 50
+    assert row.figures["auc"] > 0.5
+    if method == "fedease":  # a server that can rank as the node does names what it is told the rank of
+        assert row.figures["precision"] > 2 * row.figures["blind_precision"]
