@@ -76,7 +76,7 @@ def separately(sources: Path, method: str, data: str, options: dict[str, Any]) -
     """The same in a process of its own, with these sources."""
     given = json.dumps([method, data, options])
     done = subprocess.run(
-        [sys.executable, __file__, "--one", given],
+        [sys.executable, "-P", __file__, "--one", given],  # not our folder's cuda.py for CUDA's own
         env={**os.environ, "PYTHONPATH": str(sources)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:

@@ -37,7 +37,8 @@ def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | No
     owners = np.repeat(np.arange(clients), np.diff(rows.start))
     each = np.ones(len(rows.ids)) if weights is None else np.asarray(weights, np.float64)[owners]
     where: Any = slice(None)
-    ids, height = rows.ids, rows.n_items
+    ids: Array = rows.ids
+    height = rows.n_items
     if FEW * len(ids) < rows.n_items:  # of a table this long only the rows that occur are touched
         where, ids = np.unique(ids, return_inverse=True)
         height = len(where)

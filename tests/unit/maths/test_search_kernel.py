@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from fedrec.maths.search_kernel import arccos, sine
 
 @pytest.mark.parametrize("kind", ["cos", "sin", "raw"])
 @pytest.mark.parametrize("terms", ["both", "similar", "complementary"])
-def test_tiles_find_what_whole_rows_find(kind: str, terms: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_find_what_whole_rows_find(
+    kind: Literal["cos", "sin", "raw"], terms: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(1)
     n, k, width = 90, 3, 8
     counts = rng.integers(3, 9, n)  # lists of one item are at one of two angles: many are alike
@@ -22,11 +25,11 @@ def test_tiles_find_what_whole_rows_find(kind: str, terms: str, monkeypatch: pyt
     vectors = rng.normal(size=(start[-1], k)).astype(np.float32)
     vectors /= np.sqrt(np.repeat(np.add.reduceat(vectors**2, start[:-1]), counts, axis=0))
     sketches = rng.normal(size=(n, width)).astype(np.float32) if terms != "complementary" else None
-    given = (None, None) if terms == "similar" else (vectors, start)
-    factors = (0.5, 0.0 if terms == "similar" else 0.2)
+    rows, cuts = (None, None) if terms == "similar" else (vectors, start)
+    weight = 0.0 if terms == "similar" else 0.2
 
     def found() -> list[set[int]]:
-        chosen = candidates(sketches, *given, counts / counts.sum(), *factors, 7, kind)  # type: ignore[arg-type]
+        chosen = candidates(sketches, rows, cuts, counts / counts.sum(), 0.5, weight, 7, kind)
         assert (chosen[:, 0] == np.arange(n)).all()  # oneself first
         return [set(row) for row in chosen]
 

@@ -62,5 +62,5 @@ def test_few_rows_of_a_long_table_are_added_as_many_are() -> None:
         total = np.ones((length, 2))
         add_rows(total, Rows(np.array([0, 5, 10, 15]), ids, values, length), weights)
         totals.append(total[:60])
-    np.testing.assert_array_equal(*totals)
+    np.testing.assert_array_equal(totals[0], totals[1])
     assert (totals[0] != 1).any()

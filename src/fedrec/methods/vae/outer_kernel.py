@@ -18,7 +18,7 @@ import numpy as np
 
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
-from fedrec.methods.vae.outer_vectors import WIDE, adam_of_factors
+from fedrec.methods.vae.row_kernel import WIDE, adam_of_factors
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 _EPS = np.float32(EPS)
