@@ -134,9 +134,11 @@ def main() -> None:
     chunk = given.chunk or (64 if given.device == "cpu" else 512)
     users = given.users or setting.users
     blocks(setting, min(8, users), chunk)  # compile and warm up
+    busy = time.process_time()
     fast, loss = blocks(setting, users, chunk)
+    busy = time.process_time() - busy
     print(f"{given.world} on {given.device}: {users} users, {given.epochs} epochs, d={given.dim}")
-    print(f"chunks of {chunk}: {fast:.2f} s, {1000 * fast / users:.2f} ms a client (loss {loss:.2f})")
+    print(f"chunks of {chunk}: {fast:.2f} s, {1000 * fast / users:.2f} ms a client (loss {loss:.2f}), {busy:.2f} s of processor time")
     few = users if given.loop_clients < 0 else min(given.loop_clients, users)
     if few:
         loop(setting, 1)
