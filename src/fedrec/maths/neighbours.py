@@ -11,18 +11,15 @@ Imports torch: import this module where it is used, not at start-up.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fedrec import keyed
 from fedrec.maths.simplex import project
-from fedrec.threads import thread_count
 
 Float32 = NDArray[np.float32]
 Int32 = NDArray[np.int32]
@@ -33,9 +30,7 @@ WIDTH = 64
 POSITIONS = 256
 """Rows of X_u that the search looks at."""
 AT_ONCE = 1 << 25
-"""Pairs that the search holds at once on a device."""
-TILE = (128, 4096)
-"""Pairs that the search holds at once on the CPU: rows and columns."""
+"""Pairs that the search holds at once."""
 
 
 @dataclass(frozen=True)
@@ -127,28 +122,6 @@ def candidates(
     points = None if sketches is None else torch.from_numpy(sketches[order]).to(device)
     norms = None if points is None else (points**2).sum(1)
     heads = None if given is None else torch.from_numpy(_heads(*given, counts, order)).to(device)
-    if device == "cpu":
-        best = _best_in_tiles(rank_by, points, norms, heads, counts[order], similar, complementary, count, kind)
-    else:
-        best = _best_in_rows(rank_by, points, norms, heads, counts[order], similar, complementary, count, kind)
-    found = np.empty((n, count), np.int64)
-    found[order] = order[best]
-    return found
-
-
-def _best_in_rows(
-    rank_by: Tensor,
-    points: Tensor | None,
-    norms: Tensor | None,
-    heads: Tensor | None,
-    counts: Int64,
-    similar: float,
-    complementary: float,
-    count: int,
-    kind: str,
-) -> Int64:
-    """The candidates of each client, best first, all in the order of length: whole rows of pairs in torch."""
-    n, device = len(rank_by), rank_by.device
     found = np.empty((n, count), np.int64)
     step = max(1, AT_ONCE // n)
     for first in range(0, n, step):
@@ -158,7 +131,7 @@ def _best_in_rows(
             squares = torch.addmm(norms[first:last, None] + norms, points[first:last], points.T, alpha=-2)
             score.add_(squares.clamp_(min=0).add_(1).reciprocal_(), alpha=similar)
         if heads is not None:
-            width = int(counts[last - 1])
+            width = int(counts[order[last - 1]])
             angle = torch.zeros_like(score)
             for column in heads:  # [n, positions]
                 angle += (column[first:last, :width] @ column[:, :width].T).clamp_(-1, 1).arccos_()
@@ -166,57 +139,7 @@ def _best_in_rows(
             score.add_(angle.sin_() if kind == "sin" else angle.cos_(), alpha=complementary)
         own = torch.arange(first, last, device=device)
         score[own - first, own] = torch.inf
-        found[first:last] = score.topk(count, dim=1).indices.cpu().numpy()
-    return found
-
-
-def _best_in_tiles(
-    rank_by: Tensor,
-    points: Tensor | None,
-    norms: Tensor | None,
-    heads: Tensor | None,
-    counts: Int64,
-    similar: float,
-    complementary: float,
-    count: int,
-    kind: str,
-) -> Int64:
-    """The same on the CPU: tiles of pairs that stay in the cache; each thread has rows of its own."""
-    from fedrec.maths.search_kernel import best_of_tile
-
-    n = len(rank_by)
-    proxy = rank_by.numpy()
-    lengths = np.zeros(n, np.float32) if norms is None else norms.numpy()
-    columns = [] if heads is None else list(heads)  # [n, positions] each
-    found = np.empty((n, count), np.int64)
-
-    def rows_from(first: int) -> None:
-        last = min(first + TILE[0], n)
-        rows = last - first
-        best, who = np.full((rows, count), -np.inf, np.float32), np.zeros((rows, count), np.int64)
-        width = int(counts[last - 1])
-        room = torch.empty((1 + len(columns), rows * TILE[1]))
-        for begin in range(0, n, TILE[1]):
-            end = min(begin + TILE[1], n)
-            tiles = room[:, : rows * (end - begin)].view(len(room), rows, end - begin)
-            if points is not None:
-                torch.mm(points[first:last], points[begin:end].T, out=tiles[0])
-            for column, into in zip(columns, tiles[1:], strict=True):
-                torch.mm(column[first:last, :width], column[begin:end, :width].T, out=into)
-            dots = tiles[0] if points is not None else tiles[0, :0]
-            best_of_tile(
-                begin, first, proxy[begin:end], dots.numpy(), lengths[first:last], lengths[begin:end],
-                np.float32(similar), tiles[1:].numpy(), np.float32(complementary), kind == "sin", best, who,
-            )  # fmt: skip
-        falling = np.lexsort((who, -best), axis=1)  # best first, of equals the first
-        found[first:last] = np.take_along_axis(who, falling, 1)
-
-    before = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(thread_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            list(pool.map(rows_from, range(0, n, TILE[0])))
-    finally:
-        torch.set_num_threads(before)
+        found[order[first:last]] = order[score.topk(count, dim=1).indices.cpu().numpy()]
     return found
 
 

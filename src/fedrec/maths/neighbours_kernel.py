@@ -90,15 +90,7 @@ def mix_rows(first, last, ids, values, n_items, others, weights, out_ids, out_va
                 size[i] = 0
                 for t in range(dim):
                     size[i] -= sums[chosen[i], t] * sums[chosen[i], t]
-            bound = np.partition(size, keep - 1)[keep - 1]
-            ties = keep - np.sum(size < bound)  # of those that are as large as the last one, the first
-            kept = 0
-            for i in range(count):
-                if size[i] < bound or (size[i] == bound and ties > 0):
-                    ties -= size[i] == bound
-                    chosen[kept] = chosen[i]
-                    kept += 1
-            chosen = chosen[:kept].copy()
+            chosen = chosen[np.argsort(size, kind="mergesort")[:keep]]
         chosen.sort()
         out_ids[u] = n_items
         out_values[u] = 0
