@@ -138,7 +138,8 @@ def main() -> None:
     fast, loss = blocks(setting, users, chunk)
     busy = time.process_time() - busy
     print(f"{given.world} on {given.device}: {users} users, {given.epochs} epochs, d={given.dim}")
-    print(f"chunks of {chunk}: {fast:.2f} s, {1000 * fast / users:.2f} ms a client (loss {loss:.2f}), {busy:.2f} s of processor time")
+    print(f"chunks of {chunk}: {fast:.2f} s, {1000 * fast / users:.2f} ms a client (loss {loss:.2f})")
+    print(f"  {busy:.2f} s of processor time")
     few = users if given.loop_clients < 0 else min(given.loop_clients, users)
     if few:
         loop(setting, 1)
