@@ -20,9 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "peers"))
-sys.path.insert(0, str(HERE.parent / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -39,6 +37,7 @@ from fedrec.methods.fedavg import FedAvg
 from naive import orders_of
 from talk import Array, Work
 
+HERE = Path(__file__).resolve().parent
 RATES = {"sgd": 1.0, "adam": 0.01}
 """Learning rates under which a round moves the table far enough to be compared."""
 CAVEATS = """\
