@@ -196,6 +196,13 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         k: int = self.settings.k
         return 16 * (k + 1) * world.n_items
 
+    def in_process_bytes(self, world: World) -> int:
+        if self.settings.noise or self.settings.compress != "none":  # whole tables
+            return self.client_bytes(world)
+        users = -(-world.n_users // max(1, world.n_clients))
+        k: int = self.settings.k
+        return users * 16 * (world.n_items + (k + 1) * min(world.n_items, 512))  # scores, and the rows of its items
+
 
 def population_degrees(server: SpectralServer) -> Float64:
     """Item degrees over the whole population, estimated from the answers; below half an interaction is none."""
