@@ -115,7 +115,7 @@ class WholeUsers:
                 f"{data.name} has {len(able)} users with 2 interactions or more; to hold out {self.share:.0%} of users "
                 f"for validation and as many for the test it needs {max(3, round(0.5 / self.share))} or more"
             )
-        words = keyed.streams(keyed.stream(seed, "new users"), keyed.keys_of(data.user_ids[able]))
+        words = keyed.streams(keyed.stream(seed, "new users"), data.user_keys[able])
         new = able[np.argsort(words, kind="stable")[: 2 * count]]
         part = np.full(len(data), TRAIN, np.int8)
         part[order[start[new[:count] + 1] - 1]] = VALID
@@ -157,6 +157,6 @@ def time_order(data: Interactions) -> Int64:
 
 def pair_words(data: Interactions, base: int) -> keyed.U64:
     """``[interactions]`` a random word for each pair, by the data's own ids of user and item."""
-    users = keyed.streams(base, keyed.keys_of(data.user_ids))
+    users = keyed.streams(base, data.user_keys)
     items = keyed.mix(keyed.keys_of(data.item_ids))
     return keyed.mix(users[data.users] ^ items[data.items])
