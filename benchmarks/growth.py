@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.core.population import population
+from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.data.synthetic.scalable import scalable
 from fedrec.errors import BadInput
@@ -134,7 +135,8 @@ def main() -> int:
             raise BadInput(f"--out {given.out}: give a file in a folder that is there, ending in {', '.join(KINDS)}")
         methods = given.methods.split(",")
         for method in methods:
-            find_method(method)
+            if issubclass(find_method(method), Reference):
+                raise BadInput(f"{method} is centralised and has no rounds of clients; leave it out")
         found = measured(methods, given.size)
         if given.out is not None:
             figure(found, given.out)

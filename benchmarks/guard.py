@@ -23,6 +23,7 @@ os.environ |= {"FEDREC_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 
 import numpy as np
 
+from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.runs.atomic import write_text
@@ -131,22 +132,26 @@ def read_stored() -> dict[str, dict[str, float]]:
     """What was recorded for this world."""
     try:
         found = json.loads(FILE.read_text(encoding="utf-8"))
-        if found["world"] != WORLD:
-            sys.exit(f"guard: {FILE.name} was recorded for {found['world']}; record it again with --record")
-        return dict(found["methods"])
+        world, methods = found["world"], dict(found["methods"])
     except FileNotFoundError:
-        sys.exit(f"guard: there is no {FILE.name} yet; write it with --record")
+        raise BadInput(f"there is no {FILE.name} yet; write it with --record") from None
     except (ValueError, KeyError, TypeError):
-        sys.exit(f"guard: {FILE.name} cannot be read; write it again with --record")
+        raise BadInput(f"{FILE.name} cannot be read; write it again with --record") from None
+    if world != WORLD:
+        raise BadInput(f"{FILE.name} was recorded for {world}; write it again with --record")
+    return methods
 
 
 def main(asked: list[str]) -> int:
     record = "--record" in asked
     names = [name for name in asked if name != "--record"]
-    if unknown := [name for name in names if name not in METHODS]:
-        print(f"guard: {', '.join(unknown)} is not guarded; there are {', '.join(METHODS)}", file=sys.stderr)
+    try:
+        if unknown := [name for name in names if name not in METHODS]:
+            raise BadInput(f"{', '.join(unknown)} is not guarded; there are {', '.join(METHODS)}")
+        stored = {} if record and not names else read_stored()
+    except BadInput as problem:
+        print(f"guard: {problem}", file=sys.stderr)
         return 2
-    stored = {} if record and not FILE.exists() else read_stored()
     problems: list[str] = []
     print(f"{'':<12}" + "".join(f"{name:>12}" for name in TOLERANCE))
     for method in names or METHODS:
