@@ -186,7 +186,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             root = inverse_root(model.degrees).astype(np.float32)[:, None]
             signal = np.asarray(histories @ (vectors * root)) * response  # [users, k]
             back = np.where(model.degrees > 0, model.degrees, 0.0) ** np.float32(self.settings.back)
-            scores = (signal @ vectors.T) * back[None, :]
+            scores = signal @ vectors.T
+            scores *= back[None, :]
         if self.settings.own and not block.single:
             scores = add_own(scores, histories, block, self.settings.own, model.degrees)
         scores = np.asarray(scores, np.float32)
