@@ -28,7 +28,7 @@ from fedrec.deploy.trying import try_out
 from fedrec.experiment.resolve import resolve
 
 MIB = 1 << 20
-KINDS = {"flower-supernode": "Flower's part", "node_process": "node's work", "fedrec.deploy.flower": "server"}
+KINDS = {"flower.supernode": "Flower's part", "node_process": "node's work", "fedrec.deploy.flower": "server"}
 """By a word of the command; the first that fits."""
 
 

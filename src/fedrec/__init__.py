@@ -11,7 +11,7 @@ Who writes a method of their own finds all they need here, too (CONTRIBUTING.md 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -83,7 +83,7 @@ _HOMES = {
 
 def run(
     method: str,
-    data: str | Path = "demo",
+    data: str | Path | Interactions | Any = "demo",
     *,
     out: str | Path | None = None,
     progress: bool | None = None,
@@ -91,17 +91,23 @@ def run(
 ) -> Result:
     """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set``.
 
+    ``data``: a name, a file, a DataFrame (pandas, polars, pyarrow), or what :func:`load` gave. A run on a table in
+    memory recommends like any other, but cannot be resumed or updated: its data is gone with the program.
     ``progress``: a bar in a notebook, plain lines elsewhere; by default in notebooks only.
 
     >>> fedrec.run("fedavg", data="ml-100k", rounds=50, settings={"dim": 16})      # doctest: +SKIP
     """
+    from fedrec.data.load import IN_MEMORY
     from fedrec.experiment.notebook import bar
+    from fedrec.experiment.prepare import load_data
     from fedrec.experiment.resolve import resolve
     from fedrec.experiment.run import execute
 
-    shown, settings = bar(progress, method), resolve(method, {"data": str(data), **options})
-    watch = (None, None) if shown is None else (shown.round, shown.start)
-    return execute(settings, None if out is None else Path(out), *watch)
+    named = isinstance(data, str | Path)
+    shown, settings = bar(progress, method), resolve(method, {"data": str(data) if named else IN_MEMORY, **options})
+    on_round, on_start = (None, None) if shown is None else (shown.round, shown.start)
+    loaded = None if named else load_data(settings, data)
+    return execute(settings, None if out is None else Path(out), on_round, on_start, loaded)
 
 
 def compare(
@@ -196,11 +202,22 @@ def open_run(path: str | Path) -> Result:
     return opened(Path(path))
 
 
-def load(data: str | Path, data_dir: str | Path | None = None, *, min_interactions: int | None = None) -> Interactions:
-    """A data set, file or folder with a ready split, as ``--data`` reads it."""
+def load(
+    data: str | Path | Any,
+    data_dir: str | Path | None = None,
+    *,
+    min_interactions: int | None = None,
+    columns: Mapping[str, str] | str | None = None,
+    min_rating: float | None = None,
+) -> Interactions:
+    """A data set, file, or folder with a ready split, as ``--data`` reads it; or a DataFrame (pandas, polars, pyarrow).
+
+    ``columns``: which column means what (``{"user": "CustomerID"}``), where its name does not say so.
+    """
     from fedrec.data.load import load as read
 
-    return read(str(data), None if data_dir is None else Path(data_dir), min_interactions=min_interactions)
+    folder = None if data_dir is None else Path(data_dir)
+    return read(data, folder, min_interactions=min_interactions, columns=columns, min_rating=min_rating)
 
 
 def methods() -> list[str]:

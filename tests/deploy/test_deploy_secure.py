@@ -9,7 +9,7 @@ import pytest
 from direct import federation, in_process, records_of
 
 from fedrec.core.state import flatten
-from fedrec.deploy.flower.supernode import AT_REST, QUICK, Waits
+from fedrec.deploy.flower.supernode import GROWTH, QUICK, Waits
 from fedrec.deploy.messages.letters import Step, Stepped
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.summing import STATE
@@ -244,9 +244,11 @@ def test_a_node_waits_little_while_there_are_messages_and_as_flower_does_at_rest
 
     waits = Waits(lambda: now[0], sleep)
     waits.sleep(3)
-    now[0] += AT_REST
+    now[0] = 104.0
     waits.sleep(3)  # nothing came for a while
+    now[0] = 160.0
+    waits.sleep(3)
     waits.sleep(0.5)  # an answer is waited for
     waits.sleep(3)
-    assert slept == [QUICK, 3, QUICK, QUICK]
+    assert slept == [QUICK, 4 * GROWTH, 3, QUICK, QUICK]
     assert waits.monotonic is not None  # all else is that of the module

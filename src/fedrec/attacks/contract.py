@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -49,6 +49,8 @@ class Exchanged:
     upload: Any
     """With one client in it; with secure sums, a :class:`Vector`."""
     loss: float = float("nan")
+    metrics: Mapping[str, float] | None = None
+    """What the client's users got on validation with this download, where a node of its own reports it."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Found:
     chosen: NDArray[np.bool_] | None = None  # [n_items] the items it names; None: the best, as many as there are
     size: float | None = None
     """How many items the client has."""
+    blind: Float64 | None = None  # [n_items] what it would have guessed without the message that it reads
 
 
 class Reader(ABC):
@@ -79,6 +82,8 @@ class Reader(ABC):
     card: ClassVar[AttackCard]
     rounds: ClassVar[int] = 1
     """Rounds it wants to look at."""
+    seeks: ClassVar[Literal["trained", "held-out"]] = "trained"
+    """Which of the client's items it names: those it trains on, or what is held out for validation."""
 
     @abstractmethod
     def read(self, seen: Sequence[Seen]) -> list[Found | None]:

@@ -20,6 +20,7 @@ BUILT_IN: dict[str, str] = {
     "imia": "fedrec.attacks.shadows:Shadows",
     "size": "fedrec.attacks.history_size:HistorySize",
     "losses": "fedrec.attacks.losses:Losses",
+    "metrics": "fedrec.attacks.metric_sums:MetricSums",
     # a curious participant
     "mixture": "fedrec.attacks.mixture:Mixture",
     # dishonest clients

@@ -65,6 +65,8 @@ def _mean(total: Any, count: int) -> Any:
 
 def _repeated(download: Any, count: int) -> Any:
     """The download of one client for ``count`` clients: views of the same numbers."""
+    if count == 1:
+        return download
 
     def many(content: Any) -> Any:
         if isinstance(content, dict):

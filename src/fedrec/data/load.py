@@ -15,6 +15,8 @@ from fedrec.data.sources import SOURCES, Source
 from fedrec.errors import BadInput, nearest
 
 WORLDS = ("demo", "planted", "scale")
+IN_MEMORY = "(a table in memory)"
+"""The name of data that was given as a table, not as a file."""
 
 
 def default_data_dir() -> Path:
@@ -85,6 +87,8 @@ def _found(
         raise BadInput(f"data of type {type(name).__name__} cannot be used; give a name, a file or a DataFrame")
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     name = str(name)
+    if name == IN_MEMORY:
+        raise BadInput("the data was a table in memory, which is gone; runs on a file can be resumed and updated")
     world_or_known = name.partition(":")[0] in WORLDS or name in SOURCES
     if chosen and world_or_known:
         raise BadInput(f"{name} has columns of its own; --columns is for own files")

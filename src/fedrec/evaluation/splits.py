@@ -44,14 +44,11 @@ class LeaveOneOut:
     """
 
     def __call__(self, data: Interactions, seed: int) -> Parts:
-        short = np.flatnonzero(np.bincount(data.users, minlength=data.n_users) < 3)
-        if len(short):
-            user = int(short[0])
-            others = f" (and {len(short) - 1} more users have fewer than 3)" if len(short) > 1 else ""
+        short = int(np.count_nonzero(np.bincount(data.users, minlength=data.n_users) < 3))
+        if short:
             raise BadInput(
-                f"user {str(data.user_ids[user])!r} of {data.name} has {np.count_nonzero(data.users == user)} "
-                f"interactions, leave-one-out with validation needs 3{others}; "
-                "min_interactions of 3 or more removes such users"
+                f"{short} of {data.n_users} users of {data.name} have fewer than 3 interactions, which leave-one-out "
+                "with validation needs; --min-interactions 3 (or more) leaves them out"
             )
         order = time_order(data) if data.times is not None else random_order(data, seed)
         end = data.user_start[1:]

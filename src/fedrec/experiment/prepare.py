@@ -65,10 +65,12 @@ def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None
     return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
 
 
-def load_data(settings: RunSettings) -> Interactions:
-    """The data that a run asks for."""
+def load_data(settings: RunSettings, table: Any = None) -> Interactions:
+    """The data that a run asks for, or a table in its place; what was loaded already stays as it is."""
+    if isinstance(table, Interactions):
+        return table
     return load(
-        settings.data,
+        settings.data if table is None else table,
         settings.data_dir,
         min_interactions=settings.min_interactions,
         paper=find_protocol(settings.protocol).paper,

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedrec.core.loop import Progress, Record, run_rounds
+from fedrec.data.interactions import Interactions
 from fedrec.experiment.open import Result, opened, place_of, prepared_again
-from fedrec.experiment.prepare import Prepared, prepare
+from fedrec.experiment.prepare import Prepared, prepare, split_data
 from fedrec.experiment.summarise import summarise
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import made_key
@@ -23,9 +24,11 @@ def execute(
     out: Path | None = None,
     on_round: OnRound | None = None,
     on_start: OnStart | None = None,
+    data: Interactions | None = None,
 ) -> Result:
-    """Run to the end; with ``out``, in a new folder that can be resumed."""
-    prepared = prepare(settings)  # before the folder: bad input leaves nothing behind
+    """Run to the end; with ``out``, in a new folder that can be resumed. ``data``: what is loaded already."""
+    shared = None if data is None else split_data(data, settings)
+    prepared = prepare(settings, shared)  # before the folder: bad input leaves nothing behind
     folder = RunFolder.create(out, settings) if out is not None else None
     if folder is not None:
         folder.write_fingerprint(prepared.fingerprint, place_of(settings.data))

@@ -124,7 +124,8 @@ def _missing(run: Followed) -> str:
     if not rows:
         return ""
     heads = [Th("round", number=False), Th("who, and why", number=False, cls="left")]
-    return HtmlTable(f"Missing: {len(rows)} times", heads, rows[:200]).html()
+    often = "once" if len(rows) == 1 else f"{len(rows)} times"
+    return HtmlTable(f"Missing: {often}", heads, rows[:200]).html()
 
 
 def list_parts(follower: Follower, runs: list[Followed]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from fedrec.attacks.contract import Exchanged, Facts, Poison, Reader, Seen
 from fedrec.attacks.crafted import only_item, with_row
 from fedrec.attacks.registry import BUILT_IN, find, forget, names, poisons, readers, register
 from fedrec.core.block import World
-from fedrec.core.messages import Array, Float32, Limit, Rows, Upload, per_client, per_user
+from fedrec.core.messages import Array, Float32, Limit, Rows, Upload, per_client, per_user, shared
 from fedrec.core.method import Keys
 from fedrec.data.ragged import offsets
 from fedrec.errors import BadInput
@@ -233,3 +234,54 @@ def test_an_attack_of_one_s_own_is_registered() -> None:
     assert find("mine") is Mine
     forget("mine")
     assert "mine" not in names()
+
+
+@dataclass(frozen=True)
+class Shown(Upload):
+    """A download that everybody receives: a score for each item."""
+
+    scores: Float32 = shared()
+
+
+class Ranking(SimpleNamespace):
+    """Ranks by what it received, whatever the history."""
+
+    settings = SimpleNamespace(negatives=2, dtype="float32")
+
+    def fold_in(self, download: Shown, *_: Any) -> Shown:
+        return download
+
+    def model(self, download: Shown) -> Shown:
+        return download
+
+    def score(self, _: Any, model: Shown, block: Any) -> Float32:
+        return np.tile(model.scores, (block.n_users, 1))
+
+
+def told(ranks: Sequence[int | None], cut: int = 20) -> Seen:
+    """Rounds in each of which the item 9 stands at a rank (from 0), in an order of its own."""
+    draws, rounds = np.random.default_rng(3), []
+    for number, rank in enumerate(ranks):
+        others = draws.permutation([item for item in range(M) if item not in ITEMS and item != 9])
+        at = len(others) if rank is None else rank
+        order = [*ITEMS, *np.insert(others, at, 9)]  # what the client has is never ranked
+        scores = np.zeros(M, np.float32)
+        scores[order] = np.arange(M)[::-1]
+        value = 0.0 if rank is None else 1 / np.log2(rank + 2)
+        rounds.append(Exchanged(number + 1, Shown(scores), sent(table()), metrics={f"NDCG@{cut}": value}))
+    return Seen(Ranking(), WORLD, 0, 1, tuple(rounds))  # type: ignore[arg-type]
+
+
+def test_the_reported_rank_names_the_held_out_item() -> None:
+    for ranks in ([0], [3], [7, 2]):
+        assert np.argmax(guess("metrics", told(ranks)).scores) == 9
+    below = told([None], cut=5)
+    scores = guess("metrics", below).scores
+    standing = [item for item in np.argsort(-below.rounds[0].download.scores) if item not in ITEMS]
+    assert set(np.argsort(-scores)[:5]) == set(standing[5:])  # what stands above the cut is out
+    assert set(np.argsort(-scores)[-2:]) == set(ITEMS)
+
+
+def test_metrics_of_several_users_or_none_at_all_name_nothing() -> None:
+    assert guess("metrics", replace(told([3]), users=2)) is None
+    assert guess("metrics", seen(sent(table()))) is None

@@ -136,3 +136,15 @@ def test_figures_by_hand() -> None:
     seen = [np.array([0]), np.zeros(0, int), np.array([2])]
     assert exposed(scores, seen, target=1, k=1) == pytest.approx(2 / 3)  # above all it has not; second; a tie with one
     assert exposed(scores[:1], [np.array([1])], target=1, k=1) != exposed(scores, seen, target=1, k=1)
+
+
+def test_a_server_that_ranks_as_the_node_does_names_what_it_is_told_the_rank_of() -> None:
+    book = Book()
+    audit(resolve("fedease", {"data": "demo"}), Asked(("metrics",)), book)
+    (row,) = book.rows
+    assert row.figures["precision"] > 5 * row.figures["blind_precision"] > 0
+
+
+def test_metrics_are_read_where_a_download_has_rows_of_the_client_s_own() -> None:
+    (row,) = rows("cofedrec", "metrics", data="demo")
+    assert row.figures["clients"] == 50

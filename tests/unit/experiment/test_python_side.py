@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import fedrec
@@ -137,3 +138,26 @@ def test_an_interrupt_says_how_to_go_on(cli: Cli, monkeypatch: pytest.MonkeyPatc
 
 def test_shells_can_complete(cli: Cli) -> None:
     assert "--show-completion" in cli("--help").out
+
+
+def test_a_table_in_memory_is_data_like_any_other(tmp_path: Path) -> None:
+    rows = [(f"u{user:02}", f"i{(user * 7 + n * (n + 1) // 2) % 40:02}", n) for user in range(30) for n in range(9)]
+    frame = pd.DataFrame(rows, columns=["who", "what", "when"])
+    named = "user=who,item=what,time=when"
+    (tmp_path / "own.csv").write_text(frame.to_csv(index=False))
+    one = fedrec.run("fedspectral", frame, rounds=2, settings={"k": 4}, columns=named, out=tmp_path / "run")
+    two = fedrec.run("fedspectral", fedrec.load(frame, columns=named), rounds=2, settings={"k": 4})
+    file = fedrec.run("fedspectral", tmp_path / "own.csv", rounds=2, settings={"k": 4}, columns=named)
+    assert one.metrics == two.metrics == file.metrics
+    assert fedrec.open_run(tmp_path / "run").recommend("u03", 3) == one.recommend("u03", 3)
+    with pytest.raises(BadInput, match="was a table in memory, which is gone"):
+        fedrec.update(tmp_path / "run", rounds=1)
+    with pytest.raises(BadInput, match="data of type list cannot be used"):
+        fedrec.run("fedspectral", [1, 2])
+
+
+def test_too_few_interactions_name_nobody() -> None:
+    frame = pd.DataFrame({"user": ["anna", "anna", "bert"], "item": [1, 2, 3]})
+    with pytest.raises(BadInput, match=r"^2 of 2 users of frame have fewer than 3 interactions") as found:
+        fedrec.run("popularity", frame)
+    assert "anna" not in str(found.value)

@@ -31,6 +31,8 @@ from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Sele
 log = logging.getLogger("fedrec.deploy")
 
 QUERY, TRAIN, EVALUATE = "query", "train", "evaluate"
+LATE, SELDOM = 0.05, 2.0
+"""Replies are looked for this share of the time waited so far later, up to so many seconds."""
 PUSHES = 3
 """Times that sending a message is tried."""
 
@@ -170,7 +172,8 @@ class GridExchange:
         found: dict[str, RecordDict | Fault] = {
             name: Fault("the message could not be sent") for name in packed if name not in names.values()
         }
-        end = time.monotonic() + deadline
+        began = time.monotonic()
+        end = began + deadline
         while names and time.monotonic() < end:
             with pulling_until(end, self.poll):
                 replies = self.grid.pull_messages(list(names))
@@ -180,7 +183,7 @@ class GridExchange:
                     continue
                 found[name] = Fault(_reason(reply.error)) if reply.has_error() else reply.content
             if names:
-                time.sleep(self.poll)
+                time.sleep(max(self.poll, min(SELDOM, LATE * (time.monotonic() - began))))
         return found | {name: Fault(f"no answer within {deadline:g} s") for name in names.values()}
 
     def _pushed(self, node: int, content: RecordDict, kind: str, group: str, deadline: float) -> str:

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-QUICK, AT_REST = 0.2, 30.0
-"""Seconds to wait after a message, and without one after which Flower's own waits are taken again."""
+QUICK, GROWTH = 0.2, 0.25
+"""Seconds to wait right after a message; later, this share of the time since then, up to Flower's own wait. So an
+answer is late by a quarter of the time it took, and fifty nodes of one machine do not fill it with looking."""
 IDLE = 1.0
 """Flower waits longer than this only where there was no message."""
 
@@ -29,7 +30,7 @@ class Waits:
     def sleep(self, seconds: float) -> None:
         if seconds < IDLE:  # waits for the answer to a message
             self._busy = self._clock()
-        self._sleep(min(seconds, QUICK) if self._clock() - self._busy < AT_REST else seconds)
+        self._sleep(min(seconds, max(QUICK, GROWTH * (self._clock() - self._busy))))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)

@@ -27,9 +27,9 @@ from fedrec.runs.atomic import private_opener
 PATIENCE = 10.0
 """Seconds for which a call on this machine is tried again: longer, and the other side is gone."""
 
-AT_REST = ((60.0, 1.5), (5.0, 0.5))
-"""Seconds without a task after which one is looked for less often, and how often then: looking costs a processor, and
-many nodes of one machine look at once."""
+GROWTH, REST = 0.1, 1.5
+"""The longer there was no task, the less often one is looked for: the next look is this share of that time away, up to
+so many seconds. Looking costs a processor, and many nodes of one machine look at once."""
 
 
 class ForeignApplication(Exception):
@@ -99,8 +99,7 @@ def waiting_tasks(
             yield found.token
             busy = time.monotonic()
         else:
-            quiet = time.monotonic() - busy
-            time.sleep(max(poll, next((seconds for after, seconds in AT_REST if quiet >= after), poll)))
+            time.sleep(max(poll, min(REST, GROWTH * (time.monotonic() - busy))))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from fedrec.core.block import Block
 from fedrec.core.messages import gather
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.data.ragged import Int64, segments
+from fedrec.evaluation.sums import MetricSums
 from fedrec.experiment.audit.figures import Figures, items_figures, size_figures
 from fedrec.experiment.prepare import Prepared
 from fedrec.privacy.compressed import FORMS
@@ -31,6 +32,17 @@ class Watched(Simulator):
     def watch(self, clients: Int64) -> None:
         self.watched = clients
         self.seen: dict[int, list[Exchanged]] = {int(client): [] for client in clients}
+        self.reported: dict[int, dict[str, float]] = {}
+
+    def report(self) -> None:
+        """Evaluate the watched clients as they stand: what a node reports when it is asked for the next round."""
+        self.evaluating.begin()
+        self._evaluate_idle(self.watched)
+        block, values = self.people.block, self.evaluating.values["valid"]
+        for client in self.watched.tolist():
+            users = slice(block.user_start[client], block.user_start[client + 1])
+            found = MetricSums.from_values({name: of_all[users] for name, of_all in values.items()})
+            self.reported[client] = found.means() if found.count else {}
 
     def arriving(
         self, reply: Reply[Any], update: Update[Any, Any], download: Any, block: Block, keys: Keys
@@ -43,7 +55,8 @@ class Watched(Simulator):
             got = self.chain.restore(wire.decode(self.method.Upload, data, FORMS))
             received = gather(download, block, place)
             loss = float(update.loss[place[0]])
-            self.seen[int(part.clients[0])].append(Exchanged(keys.round, received, got, loss))
+            client = int(part.clients[0])
+            self.seen[client].append(Exchanged(keys.round, received, got, loss, self.reported.get(client)))
         return reply
 
     def story(self) -> list[Seen]:
@@ -73,11 +86,12 @@ def read_along(prepared: Prepared, rounds: int) -> tuple[list[Seen], Watched]:
     assert isinstance(prepared.method, Method)
     sim = Watched(
         prepared.method, people, prepared.task, prepared.settings.seed,
-        memory_mb=prepared.settings.memory_mb, robust=made.robust,
+        memory_mb=prepared.settings.memory_mb, robust=made.robust, parts=("valid",),
     )  # fmt: skip
     sim.watch(watched_clients(prepared.settings.seed, people))
     everyone = np.arange(people.world.n_clients)
     for number in range(1, rounds + 1):
+        sim.report()
         sim.round(number, everyone, everyone, False)
     return sim.story(), sim
 
@@ -90,6 +104,12 @@ def reader_figures(reader: Reader, seen: Sequence[Seen], sim: Simulator) -> Figu
     who = [one.client for one in seen]
     if reader.card.who == "participant":
         who = [nearest_other(one, found_one, sim) for one, found_one in zip(seen, found, strict=True)]
+    if reader.seeks == "held-out":
+        held = sim.evaluating.task.valid
+        own = [held[int(sim.people.users[block.user_start[client]])] for client in who]
+        figures = items_figures(found, own, popularity)
+        blind = items_figures([one and Found(one.blind) for one in found], own, popularity)
+        return figures | {f"blind_{name}": blind[name] for name in ("precision", "auc") if blind}
     own = [items_of(block, client) for client in who]
     figures = items_figures(found, own, popularity)
     if reader.card.who == "server":

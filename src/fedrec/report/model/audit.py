@@ -37,6 +37,9 @@ class Summary:
     """AUC of shadow models."""
     size: Figure | None = None
     """Rank correlation of the best guess of history sizes."""
+    held_out: Figure | None = None
+    """How often reported metrics name the held-out item of a node's only user; and a guess without them."""
+    held_out_blind: Figure | None = None
     participant: Figure | None = None
     """AUC of a participant for the items of its nearest other."""
     participant_popular: Figure | None = None
@@ -79,6 +82,8 @@ def _summary(method: str, rows: list[Any]) -> Summary:
         method, attack, {key: value for key, value in items.items() if value is not None},
         membership=_mean([r for r in rows if r.rounds == 1], "imia", lambda f: f.get("auc", float("nan"))),
         size=size,
+        held_out=_mean(rows, "metrics", lambda f: f.get("precision", float("nan"))),
+        held_out_blind=_mean(rows, "metrics", lambda f: f.get("blind_precision", float("nan"))),
         participant=_mean(rows, "mixture", lambda f: f.get("auc", float("nan"))),
         participant_popular=_mean(rows, "mixture", lambda f: f.get("popular_auc", float("nan"))),
         defence=usual, share=share,

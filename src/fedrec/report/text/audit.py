@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 HEADS = (
-    "method", "items from one upload", "popular", "membership AUC", "size", "ER@10", "defence", "defended", "adaptive",
-    "cost", "/99",
+    "method", "items from one upload", "popular", "membership AUC", "size", "held-out item", "ER@10", "defence",
+    "defended", "adaptive", "cost", "/99",
 )  # fmt: skip
 
 
@@ -26,6 +26,7 @@ def cells(one: Summary) -> list[str]:
         items = f"{number(one.items['precision'])} / {number(one.items['recall'])} ({one.items_attack})"
     return [
         one.method, items, number(one.items.get("popular_precision")), number(one.membership), number(one.size),
+        "–" if one.held_out is None else f"{number(one.held_out)} ({number(one.held_out_blind)})",
         number(one.exposure, 3), one.defence, number(one.exposure_defended, 3), number(one.exposure_adaptive, 3),
         share(one.cost), share(one.cost_sampled),
     ]  # fmt: skip
@@ -55,6 +56,8 @@ def notes(summaries: Sequence[Summary]) -> list[str]:
         + "popular names the most popular items instead",
         "membership AUC: whether an item is in a history, by shadow models (IMIA); 0.50 is chance",
         "size: rank correlation of guessed and true sizes of histories",
+        "held-out item: how often the metrics that a node with one user reports name the item they were measured on, "
+        "within 3 rounds (and how often the model's first item is it, without them)",
         f"ER@10: share of honest users with a cold item in their ten best when {share} of the clients promote it "
         "(boosted gradients), undefended; defended; and by clients that know the defence",
         "cost: share of validation NDCG@10 that the defence costs when nobody attacks, and of HR@10/99 (below zero: it "
@@ -68,7 +71,7 @@ def terminal_table(summaries: Sequence[Summary], heading: str) -> Table:
 
     table = bare_table(heading)
     for place, head in enumerate(HEADS):
-        table.add_column(head, justify="left" if place in (0, 1, 6) else "right", no_wrap=place == 0)
+        table.add_column(head, justify="left" if place in (0, 1, 7) else "right", no_wrap=place == 0)
     for one in summaries:
         table.add_row(*cells(one))
     return table
@@ -93,7 +96,7 @@ def markdown_page(summaries: Sequence[Summary], heading: str, command: str, sums
         return f"# {heading}\n\nMade by:\n\n```\n{command}\n```\n\n{audit_sums.markdown(sums)}"
     lines = [
         line(list(HEADS)),
-        line(["---", "---", "---:", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"]),
+        line(["---", "---", "---:", "---:", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"]),
     ]
     lines += [line(cells(one)) for one in summaries]
     told = [one for one in summaries if one.participant is not None]
