@@ -131,23 +131,27 @@ def started(peers: list[Peer], envs: Path, work: Path, folder: Path) -> dict[str
     return found
 
 
-def compared(setting: Setting, workers: dict[str, Worker], tolerance: float) -> tuple[dict[str, float], bool]:
-    """How far everybody's table is from ours, in parts of the largest change; and whether that is near enough."""
+def equal(setting: Setting, workers: dict[str, Worker], tolerance: float) -> bool:
+    """Whether everybody's table is ours, to a tolerance in parts of the largest change."""
     ours = setting.rounds["fedrec, training"]()
     moved = float(np.abs(ours - setting.work.table).max())
     print(f"largest change of an item's number in the round: {moved:.1e}", flush=True)
-    apart = {name: float(np.abs(round_() - ours).max() / moved) for name, round_ in setting.rounds.items()}
+    apart: dict[str, float] = {}
+
+    def compare(name: str, table: Array) -> None:
+        found = float(np.abs(table - ours).max() / moved)
+        apart[name] = found if np.isfinite(found) else float("inf")
+        print(f"  {name:<26} largest difference {found * moved:.1e}, {found:.1e} of that change", flush=True)
+
+    for name, round_ in setting.rounds.items():
+        compare(name, round_())
     for name, worker in list(workers.items()):
         try:
-            table, _ = worker.round()
+            compare(name, worker.round()[0])
         except Failed as problem:
             print(f"{name} is left out: {problem}", flush=True)
             workers.pop(name).close()
-            continue
-        apart[name] = float(np.abs(table - ours).max() / moved) if np.isfinite(table).all() else float("inf")
-    for name, value in apart.items():
-        print(f"  {name:<26} largest difference {value * moved:.1e}, {value:.1e} of that change", flush=True)
-    return apart, max(apart.values()) <= tolerance
+    return max(apart.values()) <= tolerance
 
 
 def timed(setting: Setting, workers: dict[str, Worker], repeats: int) -> dict[str, list[Seconds]]:
@@ -211,8 +215,7 @@ def main() -> int:
         setting.work.write(str(folder / "work.npz"))
         workers = started(peers, given.envs, folder / "work.npz", folder)
         try:
-            _, equal = compared(setting, workers, given.tolerance)
-            if not equal:
+            if not equal(setting, workers, given.tolerance):
                 print(f"results differ by more than {given.tolerance:g} of the change: no times are printed")
                 return 1
             print("\n".join(["", *table_of(timed(setting, workers, given.repeats)), "", CAVEATS]))
