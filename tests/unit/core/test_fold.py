@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedrec.core import fold
 from fedrec.core.fold import add_rows, weighted_sum
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Rows
 from fedrec.core.wire import rows_of_tables
 
 
@@ -51,8 +51,9 @@ def test_sums_over_clients_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPa
 
 def test_rows_add_up_whatever_the_arrays_look_like() -> None:
     """Read-only and 64-bit changes, whole numbers as weights, a total that is a view of something wider."""
-    rows = Rows(np.array([0, 2, 3]), np.array([0, 2, 2], np.int32), np.arange(6.0).reshape(3, 2), 3)
-    rows.values.setflags(write=False)
+    values: Array = np.arange(6.0).reshape(3, 2)
+    values.setflags(write=False)
+    rows = Rows(np.array([0, 2, 3]), np.array([0, 2, 2], np.int32), values, 3)
     wide = np.zeros((3, 4))
     add_rows(wide[:, ::2], rows, np.array([1, 10]))
     np.testing.assert_array_equal(wide[:, ::2], [[0, 1], [0, 0], [42, 53]])
