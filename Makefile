@@ -9,7 +9,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-all coverage laws lint format types bench smoke docs clean
+.PHONY: help install demo test test-fast test-all coverage laws lint format types bench guard smoke docs clean
 
 help: ## say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ docs: $(STAMP) ## the documentation as a site in build/site; a broken link is an
 
 bench: $(STAMP) ## seconds, memory and bytes beside a naive loop, as ratios in one run
 	$(BIN)/python benchmarks/bench.py
+
+guard: $(STAMP) ## whether rounds became heavier: counts, and ratios in one run, beside what was recorded
+	$(BIN)/python benchmarks/guard.py
 
 clean: ## remove what was made here
 	rm -rf $(VENV) build runs bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

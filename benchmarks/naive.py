@@ -1,4 +1,4 @@
-"""The loop that public code trains with: one module, one data loader and one optimiser per client.
+"""The loop that public code trains with (``peers/loop.py``) beside our engines, on one block of clients.
 
 The same samples and the same order of mini-batches as :func:`fedrec.learn.train.train_block`, so that
 results can be compared as well as seconds.
@@ -9,14 +9,13 @@ results can be compared as well as seconds.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset, Sampler
 
 from fedrec import keyed
 from fedrec.backbones.mf import MatrixFactorisation
@@ -30,47 +29,16 @@ from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 
-class ClientModel(nn.Module):
-    """One user's vector and a whole item table."""
-
-    def __init__(self, user: torch.Tensor, table: torch.Tensor) -> None:
-        super().__init__()
-        self.user = nn.Embedding(1, len(user), _weight=user[None].clone())
-        self.items = nn.Embedding(len(table), table.shape[1], _weight=table.clone())
-
-    def forward(self, items: torch.Tensor) -> torch.Tensor:
-        user = self.user(torch.zeros(len(items), dtype=torch.long))
-        return torch.sigmoid((user * self.items(items)).sum(-1))
+from loop import train_client
 
 
-class ClientSamples(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """(item, label) pairs of one client."""
-
-    def __init__(self, items: np.ndarray, labels: np.ndarray) -> None:
-        self.items = torch.from_numpy(items.astype(np.int64))
-        self.labels = torch.from_numpy(labels.astype(np.float32))
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.items[index], self.labels[index]
-
-
-class KeyedOrder(Sampler[int]):
-    """The product's order of mini-batches, epoch by epoch."""
-
-    def __init__(self, n: int, key: int) -> None:
-        self.n, self.key, self.epoch = n, key, 0
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __iter__(self) -> Iterator[int]:
-        order = shuffle.order(self.n, shuffle.epoch_key(self.key, self.epoch))
-        self.epoch += 1
-        return iter(order.tolist())
+def orders_of(n: int, key: int, epochs: int) -> Int64:
+    """The product's order of a client's samples ``[epochs, n]``."""
+    if not n:
+        return np.zeros((epochs, 0), np.int64)
+    return np.stack([shuffle.order(n, shuffle.epoch_key(key, epoch)) for epoch in range(epochs)])
 
 
 def train_naively(
@@ -85,23 +53,16 @@ def train_naively(
     """New users ``[clients, d]`` and tables ``[clients, m, d]`` of the chosen clients (one user each)."""
     chosen = np.arange(block.n_clients) if clients is None else clients
     new_users, tables = [], []
-    shared = torch.from_numpy(table)
     for c in chosen:
         own = slice(int(samples.start[c]), int(samples.start[c + 1]))
         ids = samples.rows_ids[samples.rows_start[c] : samples.rows_start[c + 1]]
-        model = ClientModel(torch.from_numpy(users[c]), shared)
-        data = ClientSamples(ids[samples.row[own]], samples.label[own])
-        loader = DataLoader(data, settings.batch_size, sampler=KeyedOrder(len(data), int(keys[c])))
-        optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr)
-        loss_of = nn.BCELoss()
-        for _ in range(settings.epochs if len(data) else 0):
-            for items, labels in loader:
-                optimiser.zero_grad()
-                loss = loss_of(model(items), labels)
-                loss.backward()
-                optimiser.step()
-        new_users.append(model.user.weight.detach()[0].numpy())
-        tables.append(model.items.weight.detach().numpy())
+        order = orders_of(own.stop - own.start, int(keys[c]), settings.epochs)
+        user, items = train_client(
+            users[c], table, ids[samples.row[own]], samples.label[own], order,
+            settings.batch_size, settings.lr, settings.optimizer,
+        )  # fmt: skip
+        new_users.append(user)
+        tables.append(items)
     return np.stack(new_users), np.stack(tables)
 
 

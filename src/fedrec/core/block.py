@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.data.ragged import Int64, Ragged, offsets, segments
+from fedrec.data.ragged import Int64, Ragged, lengths, offsets, segments
 from fedrec.keyed import U64
 
 
@@ -74,7 +74,7 @@ class Block:
             n_items=self.n_items,
             clients=self.clients[positions],
             client_keys=self.client_keys[positions],
-            user_start=offsets(np.diff(self.user_start)[positions]),
+            user_start=offsets(lengths(self.user_start, positions)),
             user_keys=self.user_keys[users],
             train=train,
             exclude=train if same else self.exclude.take(users),

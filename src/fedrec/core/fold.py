@@ -15,8 +15,6 @@ Float64 = NDArray[np.float64]
 
 SUM_LEAST = 1 << 14
 """Numbers of a table that are worth a thread of their own."""
-FEW = 4
-"""Rows of a table for each row that came, beyond which sorting these costs less than a pass over the table."""
 
 
 def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | None = None) -> None:
@@ -32,19 +30,21 @@ def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | No
         return
     if not len(rows.ids):
         return
-    from scipy.sparse import csc_matrix
+    from fedrec.core.fold_kernel import add_weighted
 
-    owners = np.repeat(np.arange(clients), np.diff(rows.start))
-    each = np.ones(len(rows.ids)) if weights is None else np.asarray(weights, np.float64)[owners]
-    where: Any = slice(None)
-    ids: Array = rows.ids
-    height = rows.n_items
-    if FEW * len(ids) < rows.n_items:  # of a table this long only the rows that occur are touched
-        where, ids = np.unique(ids, return_inverse=True)
-        height = len(where)
-    # one entry a column: the product adds every row to its item without sorting
-    place = csc_matrix((each, ids, np.arange(len(ids) + 1)), shape=(height, len(ids)))
-    total[where] += place @ rows.values.astype(np.float64)
+    if int(rows.ids.min()) < 0 or int(rows.ids.max()) >= len(total):
+        raise ValueError(f"rows name an item that is none of {len(total)}")
+    each = np.ones(clients) if weights is None else np.ascontiguousarray(weights, np.float64)
+    into = total if total.flags.c_contiguous else np.zeros(total.shape)  # the kernel writes whole rows
+    add_weighted(
+        into,
+        np.ascontiguousarray(rows.start),
+        np.ascontiguousarray(rows.ids, np.int32),
+        np.ascontiguousarray(rows.values),
+        each,
+    )
+    if into is not total:
+        total += into
 
 
 def weighted_sum(stack: NDArray[Any], weights: NDArray[np.floating[Any]] | None = None) -> Float64:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import Block
-from fedrec.data.ragged import Int32, Int64, consecutive, offsets, segments
+from fedrec.data.ragged import Int32, Int64, consecutive, lengths, offsets, segments
 
 Float32 = NDArray[np.float32]
 Array = NDArray[Any]
@@ -108,8 +108,7 @@ class Rows:
 
     def take(self, positions: NDArray[np.integer]) -> Rows:
         index = segments(self.start, positions)
-        counts = np.diff(self.start)[positions]
-        return Rows(offsets(counts), self.ids[index], self.values[index], self.n_items)
+        return Rows(offsets(lengths(self.start, positions)), self.ids[index], self.values[index], self.n_items)
 
     def dense(self) -> Float32:
         """``[clients, n_items, d]``, zero where nothing changed."""

@@ -218,6 +218,10 @@ class Method(ABC, Generic[S, P, U, D]):
         dim = int(getattr(self.settings, "dim", 64))
         return 16 * world.n_items + 64 * dim * min(world.n_items, 512)
 
+    def in_process_bytes(self, world: World) -> int:
+        """The same where no message is written out, as in a simulation: tables of changes may stay rows."""
+        return self.client_bytes(world)
+
 
 def _is_empty(content: Any) -> bool:
     """Whether a field of private state holds no numbers at all."""

@@ -42,12 +42,12 @@ def population(task: Task) -> Population:
         names = data.client_ids if data.client_ids is not None else np.unique(data.client_of_user)
         client_ids = tuple(str(name) for name in names)
         counts = np.bincount(data.client_of_user, minlength=len(client_ids)).astype(np.int64)
-    user_keys = keyed.keys_of(data.user_ids)[users]
+    user_keys = task.user_keys[users]
     train = task.train.take(users)
     block = Block(
         n_items=data.n_items,
         clients=np.arange(len(client_ids)),
-        client_keys=keyed.keys_of(client_ids),
+        client_keys=user_keys if data.client_of_user is None else keyed.keys_of(client_ids),
         user_start=offsets(counts),
         user_keys=user_keys,
         train=train,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec import keyed
 from fedrec.data.understood import Understood
 
 Int32 = NDArray[np.int32]
@@ -58,6 +60,11 @@ class Interactions:
 
     def __len__(self) -> int:
         return len(self.users)
+
+    @cached_property
+    def user_keys(self) -> keyed.U64:
+        """``[n_users]`` for keyed randomness: depends on the user's own id only."""
+        return keyed.keys_of(self.user_ids)
 
     @property
     def user_start(self) -> Int64:

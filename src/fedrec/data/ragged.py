@@ -37,9 +37,7 @@ class Ragged:
             first, last = int(lists[0]), int(lists[-1]) + 1
             start = self.start[first : last + 1]
             return Ragged(start - start[0], self.values[start[0] : start[-1]])
-        index = segments(self.start, lists)
-        counts = self.counts[lists]
-        return Ragged(offsets(counts), self.values[index])
+        return Ragged(offsets(lengths(self.start, lists)), self.values[segments(self.start, lists)])
 
     @cached_property
     def owners(self) -> Int64:
@@ -57,10 +55,15 @@ def offsets(counts: NDArray[np.integer]) -> Int64:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def lengths(start: Int64, lists: NDArray[np.integer]) -> Int64:
+    """Entries of each of the chosen lists; takes no longer where there are many others."""
+    return np.asarray(start[lists + 1] - start[lists])
+
+
 def segments(start: Int64, lists: NDArray[np.integer]) -> Int64:
     """Indices of all entries of the chosen lists, list after list."""
     if len(lists) == 0:
         return np.zeros(0, np.int64)
-    first, counts = start[lists], np.diff(start)[lists]
+    first, counts = start[lists], lengths(start, lists)
     into = offsets(counts)
     return np.asarray(np.arange(into[-1]) + np.repeat(first - into[:-1], counts))

@@ -112,7 +112,7 @@ class WholeUsers:
                 f"{data.name} has {len(able)} users with 2 interactions or more; to hold out {self.share:.0%} of users "
                 f"for validation and as many for the test it needs {max(3, round(0.5 / self.share))} or more"
             )
-        words = keyed.streams(keyed.stream(seed, "new users"), keyed.keys_of(data.user_ids[able]))
+        words = keyed.streams(keyed.stream(seed, "new users"), data.user_keys[able])
         new = able[np.argsort(words, kind="stable")[: 2 * count]]
         part = np.full(len(data), TRAIN, np.int8)
         part[order[start[new[:count] + 1] - 1]] = VALID
@@ -149,11 +149,20 @@ def time_order(data: Interactions) -> Int64:
     """
     if data.times is None:
         return np.argsort(data.users, kind="stable")
-    return np.lexsort((pair_words(data, keyed.stream(0, "equal times")), data.times, data.users))
+    order = np.arange(len(data))
+    same_user = data.users[1:] == data.users[:-1]
+    later = np.where(same_user, data.times[1:] >= data.times[:-1], data.users[1:] > data.users[:-1])
+    rows = order  # to be ordered: all of them, or those of equal times alone where the rest stands in order already
+    if later.all():
+        level = same_user & (data.times[1:] == data.times[:-1])
+        rows = np.flatnonzero(np.append(level, False) | np.append(False, level))
+    words = pair_words(data, keyed.stream(0, "equal times"), rows)
+    order[rows] = rows[np.lexsort((words, data.times[rows], data.users[rows]))]
+    return order
 
 
-def pair_words(data: Interactions, base: int) -> keyed.U64:
-    """``[interactions]`` a random word for each pair, by the data's own ids of user and item."""
-    users = keyed.streams(base, keyed.keys_of(data.user_ids))
+def pair_words(data: Interactions, base: int, rows: Int64 | slice = slice(None)) -> keyed.U64:
+    """``[rows]`` a random word for each pair, by the data's own ids of user and item."""
+    users = keyed.streams(base, data.user_keys)
     items = keyed.mix(keyed.keys_of(data.item_ids))
-    return keyed.mix(users[data.users] ^ items[data.items])
+    return keyed.mix(users[data.users[rows]] ^ items[data.items[rows]])

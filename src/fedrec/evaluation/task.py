@@ -46,10 +46,10 @@ class Task:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.valid.counts + self.test.counts)
 
-    @cached_property
+    @property
     def user_keys(self) -> keyed.U64:
         """``[users]`` for keyed randomness: depends on the user's own id only."""
-        return keyed.keys_of(self.data.user_ids)
+        return self.data.user_keys
 
     @cached_property
     def observed(self) -> Ragged:

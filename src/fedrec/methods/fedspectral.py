@@ -186,7 +186,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             root = inverse_root(model.degrees).astype(np.float32)[:, None]
             signal = np.asarray(histories @ (vectors * root)) * response  # [users, k]
             back = np.where(model.degrees > 0, model.degrees, 0.0) ** np.float32(self.settings.back)
-            scores = (signal @ vectors.T) * back[None, :]
+            scores = signal @ vectors.T
+            scores *= back[None, :]
         if self.settings.own and not block.single:
             scores = add_own(scores, histories, block, self.settings.own, model.degrees)
         scores = np.asarray(scores, np.float32)
@@ -195,6 +196,13 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
     def client_bytes(self, world: World) -> int:
         k: int = self.settings.k
         return 16 * (k + 1) * world.n_items
+
+    def in_process_bytes(self, world: World) -> int:
+        if self.settings.noise or self.settings.compress != "none":  # whole tables
+            return self.client_bytes(world)
+        users = -(-world.n_users // max(1, world.n_clients))
+        k: int = self.settings.k
+        return users * 16 * (world.n_items + (k + 1) * min(world.n_items, 512))  # scores, and the rows of its items
 
 
 def population_degrees(server: SpectralServer) -> Float64:

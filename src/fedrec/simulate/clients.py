@@ -33,7 +33,7 @@ class Clients:
         self.form = wire.Form.of(method.settings)
         start = Keys(seed, 0)
         self.server: Any = method.start_server(people.world, start)
-        self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.client_bytes(people.world)))
+        self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.in_process_bytes(people.world)))
         self.private: Any = method.start_clients(people.world, people.block, start)
         self._for_new: tuple[Any, Any] | None = None
 

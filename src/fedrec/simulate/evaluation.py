@@ -37,12 +37,13 @@ class Evaluation:
         """Whether those evaluated are new: served by their history, in no training."""
         people = newcomers(task) if self.new else people
         self.task, self.people, self.parts = task, people, tuple(parts)
-        self.held = {part: task.held(part, people.users) for part in self.parts}
         self.wanted = np.ones(len(people.users), bool)
         if evaluate_users is not None and evaluate_users < len(people.users):
             draw = keyed.streams(keyed.stream(seed, "evaluated users"), people.block.user_keys)
             self.wanted[:] = False
             self.wanted[np.argsort(draw, kind="stable")[:evaluate_users]] = True
+        self.held = {part: task.held(part, people.users[self.wanted]) for part in self.parts}
+        self.place = np.cumsum(self.wanted) - 1  # [users] where those who are wanted lie in what is held
         per_client = len(people.users) / max(1, people.world.n_clients)
         self.clients_at_once = max(1, int(memory_mb * MIB / (32 * people.world.n_items * max(1.0, per_client))))
         self.begin()
@@ -60,7 +61,7 @@ class Evaluation:
         if not keep.all():
             users, scores = users[keep], scores[keep]
         if len(users):
-            held: dict[str, Held] = {part: self.held[part].take(users) for part in self.parts}
+            held: dict[str, Held] = {part: self.held[part].take(self.place[users]) for part in self.parts}
             found = evaluate_parts(scores, held, self.task.protocol.metrics)
             for part in self.parts:
                 for name, values in found[part].items():

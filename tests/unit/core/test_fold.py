@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedrec.core import fold
 from fedrec.core.fold import add_rows, weighted_sum
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Rows
 from fedrec.core.wire import rows_of_tables
 
 
@@ -47,3 +47,21 @@ def test_sums_over_clients_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPa
         found.append(total)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_allclose(found[0], 1 + changes.astype(np.float64).sum(0), rtol=1e-14)
+
+
+def test_rows_add_up_whatever_the_arrays_look_like() -> None:
+    """Read-only and 64-bit changes, whole numbers as weights, a total that is a view of something wider."""
+    values: Array = np.arange(6.0).reshape(3, 2)
+    values.setflags(write=False)
+    rows = Rows(np.array([0, 2, 3]), np.array([0, 2, 2], np.int32), values, 3)
+    wide = np.zeros((3, 4))
+    add_rows(wide[:, ::2], rows, np.array([1, 10]))
+    np.testing.assert_array_equal(wide[:, ::2], [[0, 1], [0, 0], [42, 53]])
+    assert not wide[:, 1::2].any()
+
+
+@pytest.mark.parametrize("item", [-1, 3])
+def test_a_row_of_no_item_is_refused(item: int) -> None:
+    rows = Rows(np.array([0, 1]), np.array([item], np.int32), np.ones((1, 2), np.float32), 4)
+    with pytest.raises(ValueError, match="none of 3"):
+        add_rows(np.zeros((3, 2)), rows)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from evaluation_worlds import make_data
 
+from fedrec import keyed
 from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find
-from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, time_order
+from fedrec.evaluation.splits import Given, LeaveOneOut, RandomShare, pair_words, time_order
 
 
 def shuffled(data: Interactions, seed: int) -> tuple[Interactions, np.ndarray]:
@@ -136,3 +137,17 @@ def test_without_time_training_items_keep_the_order_of_the_source() -> None:
         mine = data.items[data.users == user].tolist()
         kept = set(task.train[user].tolist())
         assert task.train[user].tolist() == [item for item in mine if item in kept]
+
+
+@pytest.mark.parametrize("sorted_", [True, False])
+def test_only_rows_of_equal_times_are_moved(sorted_: bool) -> None:
+    """Data that stands in order already is not sorted as a whole, and comes out as if it were."""
+    draw = np.random.default_rng(3)
+    pairs = draw.choice(30 * 40, 400, replace=False)
+    times = draw.integers(0, 6, 400).astype(np.int64)  # many are equal
+    order = np.lexsort((times, pairs // 40)) if sorted_ else np.arange(400)
+    users, items = (pairs[order] // 40).astype(np.int32), (pairs[order] % 40).astype(np.int32)
+    names = np.arange(40).astype(np.str_)
+    data = Interactions("ties", users, items, names[:30], names, times[order])
+    words = pair_words(data, keyed.stream(0, "equal times"))
+    np.testing.assert_array_equal(time_order(data), np.lexsort((words, times[order], users)))
