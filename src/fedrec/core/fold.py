@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fedrec.threads import thread_count
 
 Float64 = NDArray[np.float64]
 
+COMPILED = find_spec("numba") is not None
 SUM_LEAST = 1 << 14
 """Numbers of a table that are worth a thread of their own."""
 
@@ -30,11 +32,18 @@ def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | No
         return
     if not len(rows.ids):
         return
-    from fedrec.core.fold_kernel import add_weighted
-
     if int(rows.ids.min()) < 0 or int(rows.ids.max()) >= len(total):
         raise ValueError(f"rows name an item that is none of {len(total)}")
     each = np.ones(clients) if weights is None else np.ascontiguousarray(weights, np.float64)
+    if not COMPILED:
+        from scipy.sparse import csc_matrix
+
+        of_row = np.repeat(each, np.diff(rows.start))  # one entry a column: every row is added without sorting
+        place = csc_matrix((of_row, rows.ids, np.arange(len(rows.ids) + 1)), shape=(rows.n_items, len(rows.ids)))
+        total += place @ rows.values.astype(np.float64)
+        return
+    from fedrec.core.fold_kernel import add_weighted
+
     into = total if total.flags.c_contiguous else np.zeros(total.shape)  # the kernel writes whole rows
     add_weighted(
         into,
