@@ -20,7 +20,7 @@ from talk import Array
 HERE = Path(__file__).resolve().parent
 TORCH = "torch==2.13.0"
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    # the last jax before its CPU runtime became slower for small steps; newer ones also lack what pmap needs
+    # newer ones lack what FedJAX needs for pmap
     "fedjax": (
         "fedjax==0.0.17",
         "jax[cpu]==0.4.31",
