@@ -73,7 +73,7 @@ def test_a_wrong_word_is_one_line(
     [
         (GOOD.replace("u3,i4,4\n", "u3,i4\n"), ("data.csv", "line 21")),
         (GOOD.replace("u3,i4,4\n", "u3,i4,yesterday evening\n"), ("data.csv", "line 21")),
-        (GOOD + "u9,i1,1\nu9,i2,2\n", ("u9", "2")),
+        (GOOD + "u9,i1,1\nu9,i2,2\n", ("1 of 9 users", "fewer than 3", "--min-interactions 3")),
         (GOOD + "12,i1,1\n", ("data.csv", "user")),
         ("user,item,timestamp\n", ("data.csv",)),
         ("", ("data.csv",)),
