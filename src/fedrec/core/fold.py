@@ -15,6 +15,7 @@ from fedrec.threads import thread_count
 Float64 = NDArray[np.float64]
 
 COMPILED = find_spec("numba") is not None
+"""Whether kernels can be used."""
 SUM_LEAST = 1 << 14
 """Numbers of a table that are worth a thread of their own."""
 

@@ -64,3 +64,11 @@ def test_few_rows_of_a_long_table_are_added_as_many_are() -> None:
         totals.append(total[:60])
     np.testing.assert_array_equal(totals[0], totals[1])
     assert (totals[0] != 1).any()
+
+
+def test_weights_without_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedrec.methods.references import ease
+
+    wanted = ease_weights(gram(60, 40, 0.05), 0.5)
+    monkeypatch.setattr(ease, "COMPILED", False)
+    assert ease_weights(gram(60, 40, 0.05), 0.5) == pytest.approx(wanted, abs=1e-6)

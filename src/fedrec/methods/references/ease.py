@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from fedrec.core.fold import COMPILED
 from fedrec.core.messages import Float32
 from fedrec.core.method import Keys
 from fedrec.core.reference import Central, Reference, collected
@@ -48,6 +49,8 @@ def ease_weights(cooccurrence: Any, lam: float) -> Float32:
     from fedrec.maths.sparse_inverse import dense_inverse, inverse
 
     n = cooccurrence.shape[0]
+    if issparse(cooccurrence) and not COMPILED:  # its elimination is a kernel
+        cooccurrence = cooccurrence.toarray()
     try:
         if issparse(cooccurrence):
             found, order = inverse(cooccurrence + lam * identity(n, format="csr"))
