@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from live import carry_out, new_run, start_cluster, wait
 from without import clients_of, in_process_without
@@ -13,6 +15,14 @@ from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 
 NODES, ROUNDS = 2, 6  # rounds enough for a node to come back in
+
+
+def left_out(missing: list[str], people: Any) -> Any:
+    """The clients of the nodes that a round names as missing; a slow machine may miss more than the killed one."""
+    lines = [line.split(": ", 1) for line in missing]
+    reasons = {reason for _, reason in lines}
+    assert all(r == "not connected" or r.startswith("no answer within") for r in reasons), missing
+    return np.concatenate([clients_of(people, int(name.removeprefix("node")), NODES) for name, _ in lines])
 
 
 def test_killed_node_and_killed_server(tmp_path: Path) -> None:
@@ -40,10 +50,10 @@ def test_killed_node_and_killed_server(tmp_path: Path) -> None:
     assert not marked(cluster.crew.tag)
     assert not listening(cluster.link_port)
 
-    away = {r["round"]: clients_of(prepare(settings).people, 1, NODES) for r in records if r["missing"]}
-    assert 2 in away, "node1 was not missed in the round in which it was killed"
-    assert all(line.startswith("node1: ") for r in records for line in r["missing"])
-    assert not records[-1]["missing"], "node1 was not taken back"
+    away = {r["round"]: left_out(r["missing"], prepare(settings).people) for r in records if r["missing"]}
+    without = {r["round"] for r in records for line in r["missing"] if line.startswith("node1: ")}
+    assert 2 in without, "node1 was not missed in the round in which it was killed"
+    assert any(r["round"] not in without for r in records[2:]), "node1 was not taken back"
     wanted = in_process_without(settings, away)
     assert [r["participants"] for r in records] == [r.participants for r in wanted]
     assert [r["loss"] for r in records] == pytest.approx([r.loss for r in wanted], rel=1e-5)
