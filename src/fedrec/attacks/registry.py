@@ -26,6 +26,7 @@ BUILT_IN: dict[str, str] = {
     # dishonest clients
     "boost": "fedrec.attacks.boost:Boost",
     "pipattack": "fedrec.attacks.pipattack:PipAttack",
+    "replacement": "fedrec.attacks.replacement:Replacement",
     "pieck": "fedrec.attacks.pieck:Pieck",
     "flip": "fedrec.attacks.untargeted:Flip",
     "noise": "fedrec.attacks.untargeted:NoiseUpload",

@@ -65,9 +65,16 @@ def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None
     return Prepared(settings, task, people, method, runtime, time.perf_counter() - began)
 
 
+READING = ("min_interactions", "columns", "min_rating")
+"""Settings that say how a file or table is read."""
+
+
 def load_data(settings: RunSettings, table: Any = None) -> Interactions:
     """The data that a run asks for, or a table in its place; what was loaded already stays as it is."""
     if isinstance(table, Interactions):
+        late = [name for name in READING if getattr(settings, name) is not None]
+        if late:
+            raise BadInput(f"{', '.join(late)}: this data is loaded already; give it to fedrec.load instead")
         return table
     return load(
         settings.data if table is None else table,

@@ -185,6 +185,18 @@ def test_alignment_pulls_the_target_to_the_popular() -> None:
     assert poison("pipattack").sent(Listed(ITEMS), DOWNLOAD_WITHOUT, 1, KEYS) is None
 
 
+def test_replacement_sends_what_is_missing_to_a_row_that_outbids_the_popular() -> None:
+    from fedrec.methods._shared.embedding import ItemDownload
+
+    items = np.random.default_rng(0).normal(size=(M, 3)).astype(np.float32)
+    missing = 10 * items[[5, 1, 0]].mean(0) - items[7]
+    for adaptive, times in ((False, 100), (True, 1)):
+        out = poison("replacement", adaptive=adaptive).sent(sent(table()), ItemDownload(items, {}), 1, KEYS)
+        assert np.flatnonzero(out.rows.dense()[0].any(1)).tolist() == [7]
+        assert out.rows.dense()[0, 7] == pytest.approx(times * missing, rel=1e-5)
+    assert poison("replacement").sent(Listed(ITEMS), DOWNLOAD_WITHOUT, 1, KEYS) is None
+
+
 DOWNLOAD_WITHOUT = Listed(ITEMS)
 
 

@@ -161,3 +161,9 @@ def test_too_few_interactions_name_nobody() -> None:
     with pytest.raises(BadInput, match=r"^2 of 2 users of frame have fewer than 3 interactions") as found:
         fedrec.run("popularity", frame)
     assert "anna" not in str(found.value)
+
+
+def test_options_of_reading_are_refused_for_data_that_was_read_already() -> None:
+    loaded = fedrec.load("demo")
+    with pytest.raises(BadInput, match=r"min_interactions, min_rating: this data is loaded already"):
+        fedrec.run("fedspectral", loaded, rounds=1, min_interactions=30, min_rating=4)
