@@ -18,7 +18,7 @@ class Replacement(PipAttack):
     large after the mean over all clients. The wanted row points where the popular items' rows point on average, which
     is where nearly all users' vectors point, and is longer than they are. Unlike a boosted gradient, the push does
     not fade once the dishonest clients' own scores are right, and it stops where the row is long enough: a row without
-    bounds drives away everybody who draws it as a negative. Adaptive: the difference once, as an honest change would be.
+    bounds drives away everybody who draws it as a negative. Adaptive: the difference once.
     """
 
     name = "replacement"
