@@ -9,7 +9,7 @@ from fedrec.attacks.crafted import BOOST, item_table, with_row
 from fedrec.attacks.pipattack import PipAttack
 from fedrec.core.method import Keys
 
-LENGTH = 10.0
+LENGTH = 20.0
 """How many times the popular items' mean the wanted row is: it must outbid each of them for nearly everybody."""
 
 

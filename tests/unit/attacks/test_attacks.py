@@ -189,7 +189,7 @@ def test_replacement_sends_what_is_missing_to_a_row_that_outbids_the_popular() -
     from fedrec.methods._shared.embedding import ItemDownload
 
     items = np.random.default_rng(0).normal(size=(M, 3)).astype(np.float32)
-    missing = 10 * items[[5, 1, 0]].mean(0) - items[7]
+    missing = 20 * items[[5, 1, 0]].mean(0) - items[7]
     for adaptive, times in ((False, 100), (True, 1)):
         out = poison("replacement", adaptive=adaptive).sent(sent(table()), ItemDownload(items, {}), 1, KEYS)
         assert np.flatnonzero(out.rows.dense()[0].any(1)).tolist() == [7]

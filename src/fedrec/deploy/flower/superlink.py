@@ -24,6 +24,10 @@ from fedrec.runs.atomic import write_text
 TAKER = ("-m", "fedrec.deploy.flower.server_process")
 """What Python starts to carry runs out."""
 
+BUSY = "busy_timeout"
+PATIENCE = (BUSY, "60000")
+"""Milliseconds that a call waits for the database."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -69,6 +73,7 @@ def main(path: Path) -> None:
     from fedrec.deploy.flower.door import Door
 
     settings = Settings.read(path)
+    wait_for_the_database()
     sys.argv = ["flower-superlink", *_arguments(settings)]
     app = create_app(_parse_superlink_lifespan_config(), SuperLinkLifespan)
     common: dict[str, Any] = {
@@ -112,6 +117,15 @@ def main(path: Path) -> None:
         asyncio.run(both())
     finally:
         taker.terminate()
+
+
+def wait_for_the_database() -> None:
+    """Have Flower wait longer for its database: with many nodes on a busy machine five seconds pass, and a call that
+    gives up is a message that its node never gets."""
+    from flwr.supercore import sql_mixin
+
+    pragmas: Any = sql_mixin
+    pragmas.SQLITE_PRAGMAS = (*((name, value) for name, value in sql_mixin.SQLITE_PRAGMAS if name != BUSY), PATIENCE)
 
 
 def _arguments(settings: Settings) -> list[str]:

@@ -30,6 +30,9 @@ from fedrec.runs.plan import defence_of, plan_of
 
 log = logging.getLogger("fedrec.deploy")
 
+COURTESY = 120.0
+"""Seconds in which nodes say that they have heard of the selected round; the run is over, nothing waits for it."""
+
 
 class NodesMissing(RuntimeError):
     """Not enough nodes came in time."""
@@ -104,7 +107,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     run_rounds(runtime, plan, progress, after)
     if job.own_data:
-        for name, fault in exchange.select(progress.best_round, job.rules.deadline).items():
+        for name, fault in exchange.select(progress.best_round, min(COURTESY, job.rules.deadline)).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)
         finish(folder, Served(settings, job, runtime, progress, prepared))
     numbers, open_fields = runtime.exposure
