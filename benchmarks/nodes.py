@@ -1,11 +1,12 @@
 """Many nodes on one machine: memory, seconds and bytes of a real federation over loopback.
 
     python benchmarks/nodes.py [--nodes 50] [--rounds 10] [--method fedspectral] [--data ml-100k] [--users N]
+                               [--node-sums]
 
 Every node is what ``fedrec deploy node`` starts: processes of its own, its own file, its own key, TLS, admitted by the
 server. ``--users N`` puts a synthetic world of N users in place of the data (one node with 100,000 users:
-``--nodes 1 --users 100000 --rounds 3``). Memory is the proportional share of each process (pages that several have
-count once), at its highest.
+``--nodes 1 --users 100000 --rounds 3 --node-sums``). Memory is the proportional share of each process (pages that
+several have count once), at its highest.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("--method", default="fedspectral")
     parser.add_argument("--data", default="ml-100k")
     parser.add_argument("--users", type=int)
+    parser.add_argument("--node-sums", action="store_true", help="nodes add up their clients")
     parser.add_argument("--out", type=Path, help="a new folder to keep, with all logs")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fedrec-nodes-") as temporary:
@@ -108,7 +110,8 @@ def main() -> None:
 
 
 def measure(folder: Path, given: Any, data: str) -> None:
-    changed = {"data": "federation", "runtime": "flower", "nodes": given.nodes, "rounds": given.rounds}
+    changed: dict[str, Any] = {"data": "federation", "runtime": "flower", "nodes": given.nodes, "rounds": given.rounds}
+    changed["node_sums"] = given.node_sums
     chosen = resolve(given.method, changed)
     began = time.perf_counter()
     marks: list[float] = []

@@ -154,7 +154,7 @@ def node(
     "run",
     cls=o.takes(
         "protocol", "rounds", "seed", "participation", "rest", "robust", "robust_factor", "robust_share", "settings",
-        "epsilon", "delta", "min_interactions", "evaluate_every", "secure", "secure_by", "secure_least",
+        "epsilon", "delta", "min_interactions", "evaluate_every", "node_sums", "secure", "secure_by", "secure_least",
         "secure_dropout", "secure_colluding", "secure_cohort",
         before="deadline", seed={"help": "Seed of what the server draws; nodes have a secret of their own."},
     ),

@@ -120,6 +120,8 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
             raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
 
         return Loopback(method, people, task, settings.seed, settings)
+    if settings.node_sums:
+        raise BadInput("--node-sums is about what nodes send; give --runtime flower as well, or leave it out")
     if settings.secure:
         from fedrec.simulate.private import PrivateSimulator
         from fedrec.simulate.secured import SecureOptions, SecureSimulator

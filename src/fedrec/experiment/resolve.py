@@ -31,16 +31,19 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     if base.get("epsilon") is not None:
         own = within_budget(kind, own, base, given.get("settings", {}))
     checked = build(kind.Settings, own, method).model_dump(mode="json")
-    base.setdefault("robust", usual_defence(kind.card, protocol, bool(base.get("secure"))))
+    base.setdefault("robust", usual_defence(kind.card, protocol, bool(base.get("secure") or base.get("node_sums"))))
     if issubclass(kind, Reference):
         if kind.one_shot and int(given.get("rounds", 1)) > 1:
             raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = base.get("rounds", kind.rounds)
-    if base.get("secure"):
-        refuse_unsummed(kind, own)
+    option = "--secure" if base.get("secure") else "--node-sums" if base.get("node_sums") else None
+    if option is not None:
+        refuse_unsummed(kind, own, option)
+        if base.get("secure") and base.get("node_sums"):
+            raise BadInput("--secure hides the nodes' sums already with --secure-by nodes; leave --node-sums out")
         if base["robust"] != "none":
             raise BadInput(
-                f"with --secure the server sees no single upload, so --robust {base['robust']} has nothing to work on; "
+                f"with {option} the server sees no single upload, so --robust {base['robust']} has nothing to work on; "
                 "leave one of them out (--set clip=... bounds what each client may send)"
             )
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
@@ -79,11 +82,11 @@ def within_budget(
     return made
 
 
-def refuse_unsummed(kind: Any, own: Mapping[str, Any]) -> None:
-    """Secure sums are for methods whose server needs sums only."""
+def refuse_unsummed(kind: Any, own: Mapping[str, Any], option: str) -> None:
+    """Sums are for methods whose server needs sums only."""
     if issubclass(kind, Reference):
-        raise BadInput(f"{kind.name} is centralised: there are no uploads to hide; leave --secure out")
+        raise BadInput(f"{kind.name} is centralised: there are no uploads to hide; leave {option} out")
     why = kind(build(kind.Settings, dict(own), kind.name)).not_summed()
     if why is not None:
         able = [name for name in federated() if find_method(name).card.sum_suffices]
-        raise BadInput(f"{kind.name} cannot run with --secure: {why}; these can: {', '.join(able)}")
+        raise BadInput(f"{kind.name} cannot run with {option}: {why}; these can: {', '.join(able)}")

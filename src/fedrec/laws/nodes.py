@@ -16,6 +16,7 @@ from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet, Step, Stepp
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.kinds import kind_for
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.serve import upcoming
@@ -111,14 +112,14 @@ def federation(
     exchange = DirectExchange(options, spoil)
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
-    prepared = prepare(settings)
+    prepared = prepare(settings.model_copy(update={"node_sums": False}))
     chosen_plan = plan or prepared.plan
     progress = Progress()
 
     world = roster.world(prepared.task.data.name, prepared.task.data.n_items)
     assert world == prepared.people.world
     assert isinstance(prepared.method, Method)
-    made = (SecureFederation if settings.secure else Federation)(
+    made = kind_for(settings)(
         prepared.method,
         world,
         roster,
@@ -141,7 +142,7 @@ def nodes_give_the_same(method: str) -> None:
     law = Comparison("2", method)
     own = small_settings(method).model_dump(mode="json")
     settings = resolve(method, {"data": WORLD, "seed": SEED, "rounds": ROUNDS, "settings": own})
-    prepared = prepare(settings)
+    prepared = prepare(settings.model_copy(update={"node_sums": False}))
     plan = replace(prepared.plan, participation=Mixed())
     alone = run_rounds(prepared.runtime, plan, Progress(), lambda record, now: None)
     with tempfile.TemporaryDirectory() as place:

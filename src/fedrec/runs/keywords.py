@@ -25,6 +25,7 @@ class SharedOptions(TypedDict, total=False):
     device: Literal["cpu", "cuda"]
     runtime: Literal["simulate", "flower"]
     nodes: int
+    node_sums: bool
     secure: bool
     secure_by: Literal["clients", "nodes"]
     secure_least: int

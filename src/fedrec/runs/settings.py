@@ -65,6 +65,11 @@ class RunSettings(Settings):
         "simulate", description="in process or over Flower: simulate or flower"
     )
     nodes: int = Field(2, ge=1, description="SuperNodes to start with --runtime flower")
+    node_sums: Annotated[bool, Spelling("--node-sums/--no-node-sums")] = Field(
+        False,
+        description="nodes send the sum over their clients instead of each one's upload (methods of which a sum "
+        "suffices; over a network)",
+    )
     secure: Annotated[bool, Spelling("--secure/--no-secure")] = Field(
         False, description="the server sees sums only (methods whose card says that a sum suffices)"
     )

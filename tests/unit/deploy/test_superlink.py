@@ -15,7 +15,7 @@ def test_calls_wait_a_minute_for_the_database(tmp_path: Path, monkeypatch: pytes
     from flwr.supercore import sql_mixin
 
     flower: Any = sql_mixin
-    monkeypatch.setattr(sql_mixin, "SQLITE_PRAGMAS", sql_mixin.SQLITE_PRAGMAS)  # put back afterwards
+    monkeypatch.setattr(flower, "SQLITE_PRAGMAS", flower.SQLITE_PRAGMAS)  # put back afterwards
     wait_for_the_database()
     connection = sqlite3.connect(tmp_path / "state.db")
     flower._set_sqlite_pragmas(connection, None)

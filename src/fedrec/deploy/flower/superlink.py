@@ -124,8 +124,8 @@ def wait_for_the_database() -> None:
     gives up is a message that its node never gets."""
     from flwr.supercore import sql_mixin
 
-    pragmas: Any = sql_mixin
-    pragmas.SQLITE_PRAGMAS = (*((name, value) for name, value in sql_mixin.SQLITE_PRAGMAS if name != BUSY), PATIENCE)
+    flower: Any = sql_mixin
+    flower.SQLITE_PRAGMAS = (*((name, value) for name, value in flower.SQLITE_PRAGMAS if name != BUSY), PATIENCE)
 
 
 def _arguments(settings: Settings) -> list[str]:

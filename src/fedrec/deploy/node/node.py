@@ -17,16 +17,18 @@ from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
+from fedrec.core.sums import Folding
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
 from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
+from fedrec.deploy.messages.totals import pack_totals
 from fedrec.deploy.node.consent import accepted, refuse_too_large
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Prepare, Share, prepare
 from fedrec.deploy.node.store import NodeStore
-from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number
+from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number, sum_shapes
 from fedrec.evaluation.evaluating import evaluate_parts
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
@@ -226,6 +228,7 @@ class Node:
             tally.add_all(private, download, block, size, idle)
         uploads: list[bytes] = []
         counts: list[int] = []
+        added = Folding(sum_shapes(self.method, self.settings, share)) if self.settings.node_sums else None
         loss = 0.0
         chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
         keys = self.keys(ask.train)
@@ -245,12 +248,16 @@ class Node:
             scatter(private, block, positions, update.private)
             sent = chain.apply(update.upload, part, keys)
             if collected is None:
+                loss += float(np.nansum(update.loss))
+            if collected is None and added is None:
                 uploads.append(wire.encode(sent, form))
                 counts.append(len(positions))
-                loss += float(np.nansum(update.loss))
             else:
-                whole = chain.restore(wire.rounded(sent, form))
-                collected.add(positions, self.method.summands(whole, received), update.loss)
+                summands = self.method.summands(chain.restore(wire.rounded(sent, form)), received)
+                if collected is not None:
+                    collected.add(positions, summands, update.loss)
+                elif added is not None:
+                    added.add(positions, summands)
             if ask.local:
                 local = self.method.model(received) if update.local is None else update.local
                 tally.add(positions, self.method.score(update.private, local, part))
@@ -260,6 +267,8 @@ class Node:
             answer = tally.answer()
         if collected is not None:
             return self._keep_parts(ask, collected, tally)
+        if added is not None and len(ask.positions):
+            uploads, counts = [pack_totals(added.totals)], [len(ask.positions)]
         return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
 
     def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:

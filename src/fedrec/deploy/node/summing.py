@@ -17,7 +17,7 @@ import numpy as np
 
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
-from fedrec.core.sums import Summands
+from fedrec.core.sums import SumField, Summands
 from fedrec.data.ragged import Int64
 from fedrec.deploy.members import hosts_of, read_members, read_sums_key
 from fedrec.deploy.messages.letters import Step, Stepped
@@ -46,13 +46,16 @@ def sum_number(evaluate: int, train: int) -> int:
     return 2 * train if train else 2 * evaluate + 1
 
 
-def foreign_to(method: Any, settings: RunSettings, share: Share) -> Callable[[Layout], None]:
-    """What refuses sums that are not this method's, or with too little room for what a node's members may have.
-
-    The shapes are those of the method's first state, which does not depend on anybody's data.
-    """
+def sum_shapes(method: Any, settings: RunSettings, share: Share) -> dict[str, SumField]:
+    """The method's sums; their shapes are those of its first state, which does not depend on anybody's data."""
     users = int(np.diff(share.block.user_start).max(initial=1))
-    fields = dict(method.sum_fields(method.start_server(share.world, Keys(settings.seed, 0)), users))
+    return dict(method.sum_fields(method.start_server(share.world, Keys(settings.seed, 0)), users))
+
+
+def foreign_to(method: Any, settings: RunSettings, share: Share) -> Callable[[Layout], None]:
+    """What refuses sums that are not this method's, or with too little room for what a node's members may have."""
+    users = int(np.diff(share.block.user_start).max(initial=1))
+    fields = sum_shapes(method, settings, share)
     fields |= metric_fields(find_protocol(settings.protocol).metrics.names, users)
     clients = 1 if settings.secure_by == "clients" else share.block.n_clients
     return lambda layout: refuse_foreign(layout, fields, method.settings, users, clients)

@@ -371,6 +371,9 @@ class Federation:
             raise Misfit(f"a loss of {answer.loss:.6g} over {trained} clients")
         if sum(answer.counts) != trained or len(answer.counts) != len(answer.uploads) or 0 in answer.counts:
             raise Misfit(f"uploads of {sum(answer.counts)} clients, not {trained}")
+        return Taken(answer, self._parts(place, ask, answer))
+
+    def _parts(self, place: Place, ask: Ask, answer: Answer) -> tuple[Part, ...]:
         parts: list[Part] = []
         bounds = offsets(np.array(answer.counts, np.int64))
         for data, first, last in zip(answer.uploads, bounds[:-1], bounds[1:], strict=True):
@@ -381,7 +384,7 @@ class Federation:
                 upload = self.chain.restore(sent)
             self.template.check(upload, place.users[positions])
             parts.append(Part(place.first + positions, upload, wire.payload(sent, self.form)))
-        return Taken(answer, tuple(parts))
+        return tuple(parts)
 
     def _check_sums(self, place: Place, ask: Ask, answer: Answer) -> None:
         asked = bool(ask.evaluate) or ask.local

@@ -17,8 +17,8 @@ from fedrec.core.settings import build
 from fedrec.core.state import expect
 from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Hello, Meet
-from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.job import Job, write_served
+from fedrec.deploy.server.kinds import kind_for
 from fedrec.deploy.server.outcome import Served, finish
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.summing import SecureFederation
@@ -73,7 +73,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
-    runtime = (SecureFederation if settings.secure else Federation)(
+    runtime = kind_for(settings)(
         method,
         roster.world(job.data_name, job.n_items),
         roster,
