@@ -37,7 +37,8 @@ from fedrec.deploy.messages.letters import Answer, Ask, Meet, Selected
 from fedrec.deploy.messages.plain_values import BadLetter, parse
 from fedrec.deploy.node.node import Node, UnknownRun
 from fedrec.deploy.node.worker import Worker
-from fedrec.deploy.server.federation import Federation, Taken
+from fedrec.deploy.server.exchange import Taken
+from fedrec.deploy.server.federation import Federation
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.nodes import RUN, federation

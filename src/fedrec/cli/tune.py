@@ -14,7 +14,17 @@ from fedrec.errors import BadInput
 
 OPTIONS = o.takes(
     before="out",
-    left_out=("rounds", "evaluate_every", "test", "keep_selected", "checkpoint_seconds", "settle", "runtime", "nodes"),
+    left_out=(
+        "rounds",
+        "evaluate_every",
+        "test",
+        "keep_selected",
+        "checkpoint_seconds",
+        "settle",
+        "runtime",
+        "nodes",
+        "node_sums",
+    ),
     data={"help": "Data set, file or folder; several with commas.", "metavar": "NAME,..."},
     settings={
         "help": "A setting that is not searched, of every method that has it or of one (fedavg.dim=16); may repeat.",

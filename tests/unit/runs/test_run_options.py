@@ -22,7 +22,7 @@ OTHERS: dict[str, Any] = {
     "data": "planted", "data_dir": "/somewhere", "protocol": "paper-fedca", "rounds": 7, "seed": 3,
     "participation": 0.5, "rest": True, "dropout": 0.1, "robust": "krum", "robust_factor": 3.0, "robust_share": 0.2,
     "settings": {"dim": 3}, "device": "cuda", "runtime": "flower",
-    "nodes": 3, "secure": True, "secure_by": "nodes", "secure_least": 4, "secure_dropout": 0.2,
+    "nodes": 3, "node_sums": True, "secure": True, "secure_by": "nodes", "secure_least": 4, "secure_dropout": 0.2,
     "secure_colluding": 0.01, "secure_cohort": 50, "secure_work": "sums", "epsilon": 2.0, "delta": 1e-7,
     "min_interactions": 4, "columns": "user=u,item=i", "min_rating": 3.0,
     "train_share": 0.5, "clients": 5, "copies": 2, "evaluate_every": 2, "patience": 6,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -17,23 +16,20 @@ from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
-from fedrec.core.sums import Folding
-from fedrec.data.ragged import Int64, segments
+from fedrec.core.sums import Summands
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.inspection import Received
 from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
-from fedrec.deploy.messages.totals import pack_totals
 from fedrec.deploy.node.consent import accepted, refuse_too_large
+from fedrec.deploy.node.outgoing import EachClient, Kept, OneSum, Outgoing
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Prepare, Share, prepare
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number, sum_shapes
-from fedrec.evaluation.evaluating import evaluate_parts
-from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.evaluation.sums import MetricSums
+from fedrec.deploy.node.tally import Tally
 from fedrec.methods.registry import find as find_method
-from fedrec.privacy.chain import outgoing
+from fedrec.privacy.chain import Chain, outgoing
 from fedrec.privacy.fields import coordinates
 from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
@@ -213,7 +209,7 @@ class Node:
         self.download.check(download, users if ask.whole else users[ask.positions])
         private = self._base(ask, block)
         size = max(1, self.settings.memory_mb * MIB // max(1, self.method.client_bytes(ask.world)))
-        tally = Tally(share, self)
+        tally = Tally(share, self.method, self.settings)
         if ask.evaluate:
             tally.add_all(private, download, block, size)
             self._keep_evaluated(ask.evaluate, f"state-{ask.base}.safetensors", ask.download, tally)
@@ -226,11 +222,8 @@ class Node:
         if ask.local:
             idle = np.setdiff1d(np.arange(block.n_clients), ask.positions)
             tally.add_all(private, download, block, size, idle)
-        uploads: list[bytes] = []
-        counts: list[int] = []
-        added = Folding(sum_shapes(self.method, self.settings, share)) if self.settings.node_sums else None
-        loss = 0.0
         chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
+        out = self._out(chain, form, collected)
         keys = self.keys(ask.train)
         for first in range(0, len(ask.positions), size):
             positions = ask.positions[first : first + size]
@@ -247,17 +240,7 @@ class Node:
             self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
             sent = chain.apply(update.upload, part, keys)
-            if collected is None:
-                loss += float(np.nansum(update.loss))
-            if collected is None and added is None:
-                uploads.append(wire.encode(sent, form))
-                counts.append(len(positions))
-            else:
-                summands = self.method.summands(chain.restore(wire.rounded(sent, form)), received)
-                if collected is not None:
-                    collected.add(positions, summands, update.loss)
-                elif added is not None:
-                    added.add(positions, summands)
+            out.add(positions, sent, received, update.loss)
             if ask.local:
                 local = self.method.model(received) if update.local is None else update.local
                 tally.add(positions, self.method.score(update.private, local, part))
@@ -267,9 +250,20 @@ class Node:
             answer = tally.answer()
         if collected is not None:
             return self._keep_parts(ask, collected, tally)
-        if added is not None and len(ask.positions):
-            uploads, counts = [pack_totals(added.totals)], [len(ask.positions)]
-        return replace(answer, uploads=tuple(uploads), counts=tuple(counts), loss=loss)
+        return replace(out.answer(), valid=answer.valid, test=answer.test)
+
+    def _out(self, chain: Chain, form: wire.Form, collected: Collected | None) -> Outgoing:
+        """Where this run's uploads go."""
+
+        def summands(sent: Any, received: Any) -> Summands:
+            given: Summands = self.method.summands(chain.restore(wire.rounded(sent, form)), received)
+            return given
+
+        if collected is not None:
+            return Kept(collected, summands)
+        if self.settings.node_sums:
+            return OneSum(sum_shapes(self.method, self.settings, self.share), summands)
+        return EachClient(form)
 
     def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:
         """What waits to be summed stays here; the answer says no more than that it waits."""
@@ -315,47 +309,6 @@ class Node:
         self.store.link(state, f"judged-{number}.safetensors")
         self.store.write_bytes(f"judged-{number}.download", download)
         self.store.write(f"judged-{number}.users", tally.values["test"])
-
-
-class Tally:
-    """Metric values of the node's users; only their sums leave."""
-
-    def __init__(self, share: Share, node: Node) -> None:
-        self.share, self.node = share, node
-        self.metrics = find_protocol(node.settings.protocol).metrics
-        self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}
-
-    def add(self, clients: Int64, scores: Any) -> None:
-        """Scores ``[users of these clients, n_items]``."""
-        users = segments(self.share.block.user_start, clients)
-        keep = self.share.wanted[users]
-        if not keep.all():
-            users, scores = users[keep], scores[keep]
-        if len(users):
-            held = {"valid": self.share.valid.take(users), "test": self.share.test.take(users)}
-            for part, found in evaluate_parts(scores, held, self.metrics).items():
-                for name, values in found.items():
-                    into = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
-                    into[users] = values
-
-    def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
-        """Evaluate clients as they stand, with this download."""
-        row = (
-            32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)
-        )  # working memory of a client's scores
-        size = max(1, min(size, self.node.settings.memory_mb * MIB // row))
-        for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
-            model = self.node.method.model(gather(download, block, clients))
-            self.add(clients, self.node.method.score(gather(private, block, clients), model, block.take(clients)))
-
-    def answer(self) -> Answer:
-        sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
-        return Answer(valid=sums["valid"], test=sums["test"])
-
-
-def chunks(positions: Int64, size: int) -> Iterator[Int64]:
-    for first in range(0, len(positions), size):
-        yield positions[first : first + size]
 
 
 def refuse_not_finite(method: str, upload: Any) -> None:

@@ -7,7 +7,7 @@ import time
 from fedrec.core.misfit import Misfit
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.letters import Fault, Step
-from fedrec.deploy.server.federation import Exchange
+from fedrec.deploy.server.exchange import Exchange
 from fedrec.secure.aggregator import Aggregator, SecureSum
 from fedrec.secure.costs import Costs
 from fedrec.secure.failures import TooFew, Unmasked

@@ -20,8 +20,8 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -35,13 +35,13 @@ from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.inspection import Misfit, Template
-from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Step, Stepped
+from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello
+from fedrec.deploy.server.exchange import Exchange, Exchanged, Part, Taken
 from fedrec.deploy.server.folding import Fold
 from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.evaluation.metrics import MetricSet
-from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.compressed import FORMS
 from fedrec.robust.defence import Defence
@@ -64,63 +64,6 @@ class TooFewNodes(RuntimeError):
 
 class Refused(Exception):
     """A node said itself that it has no answer."""
-
-
-class Exchange(Protocol):
-    """A way to reach nodes by name."""
-
-    def online(self) -> set[str]:
-        """Names of the nodes that can be reached now."""
-
-    def absence(self, name: str) -> str:
-        """Why a node cannot be reached now."""
-
-    def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
-        """Ask nodes, all at once; what is not there by the deadline (seconds) is a fault."""
-
-    def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
-        """The same for a step of a secure sum."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Checked uploads of some consecutive clients of a node."""
-
-    clients: Int64
-    upload: Any
-    """None once it is folded."""
-    size: int
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A node's checked answer."""
-
-    answer: Answer
-    parts: tuple[Part, ...]
-
-    def folded(self) -> Taken:
-        """The same without the uploads themselves, which take memory."""
-        return Taken(replace(self.answer, uploads=()), tuple(replace(part, upload=None) for part in self.parts))
-
-
-@dataclass(frozen=True)
-class Exchanged:
-    """What an exchange brought: answers by node, and who is missing and why."""
-
-    answering: Int64
-    taken: dict[str, Taken]
-    missing: tuple[str, ...]
-    seconds: float
-    state: Any = None
-    """The server's next state, where the nodes trained."""
-    aggregate_seconds: float = 0.0
-
-    def evaluated(self) -> Evaluated:
-        valid, test = MetricSums(), MetricSums()
-        for name in sorted(self.taken):
-            valid, test = valid + self.taken[name].answer.valid, test + self.taken[name].answer.test
-        return Evaluated(valid, test)
 
 
 class Federation:

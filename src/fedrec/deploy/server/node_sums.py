@@ -12,7 +12,8 @@ from fedrec.core.sums import Sums
 from fedrec.deploy.messages.inspection import Misfit
 from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.messages.totals import unpack_totals
-from fedrec.deploy.server.federation import Federation, Part
+from fedrec.deploy.server.exchange import Part
+from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.roster import Place
 
 

@@ -29,7 +29,8 @@ from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.node.summing import sum_number
 from fedrec.deploy.server.cohort_sum import sum_cohort
-from fedrec.deploy.server.federation import Exchanged, Federation, Taken, TooFewNodes
+from fedrec.deploy.server.exchange import Exchanged, Taken
+from fedrec.deploy.server.federation import Federation, TooFewNodes
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise

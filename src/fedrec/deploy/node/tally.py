@@ -1,0 +1,60 @@
+"""How a node's users are served: metric values stay here, their sums leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fedrec.core.messages import gather
+from fedrec.data.ragged import Int64, segments
+from fedrec.deploy.messages.letters import Answer
+from fedrec.deploy.node.share import Share
+from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.evaluation.sums import MetricSums
+from fedrec.runs.settings import RunSettings
+
+MIB = 1 << 20
+
+
+class Tally:
+    """Metric values of the node's users; only their sums leave."""
+
+    def __init__(self, share: Share, method: Any, settings: RunSettings) -> None:
+        self.share, self.method, self.memory_mb = share, method, settings.memory_mb
+        self.metrics = find_protocol(settings.protocol).metrics
+        self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}
+
+    def add(self, clients: Int64, scores: Any) -> None:
+        """Scores ``[users of these clients, n_items]``."""
+        users = segments(self.share.block.user_start, clients)
+        keep = self.share.wanted[users]
+        if not keep.all():
+            users, scores = users[keep], scores[keep]
+        if len(users):
+            held = {"valid": self.share.valid.take(users), "test": self.share.test.take(users)}
+            for part, found in evaluate_parts(scores, held, self.metrics).items():
+                for name, values in found.items():
+                    into = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
+                    into[users] = values
+
+    def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
+        """Evaluate clients as they stand, with this download."""
+        row = (
+            32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)
+        )  # working memory of a client's scores
+        size = max(1, min(size, self.memory_mb * MIB // row))
+        for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
+            model = self.method.model(gather(download, block, clients))
+            self.add(clients, self.method.score(gather(private, block, clients), model, block.take(clients)))
+
+    def answer(self) -> Answer:
+        sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
+        return Answer(valid=sums["valid"], test=sums["test"])
+
+
+def chunks(positions: Int64, size: int) -> Iterator[Int64]:
+    for first in range(0, len(positions), size):
+        yield positions[first : first + size]
