@@ -56,8 +56,10 @@ class Range:
 ANY = Range()
 
 
-def _field(axis: Axis, protect: bool, low: Bound, high: Bound, counted_by: str | None = None) -> Any:
-    about = {"axis": axis, "protect": protect, "range": Range(low, high), "counted_by": counted_by}
+def _field(
+    axis: Axis, protect: bool, low: Bound, high: Bound, counted_by: str | None = None, listed: bool = False
+) -> Any:
+    about = {"axis": axis, "protect": protect, "range": Range(low, high), "counted_by": counted_by, "listed": listed}
     return field(metadata=about)
 
 
@@ -66,12 +68,13 @@ def shared(*, low: Bound = None, high: Bound = None) -> Any:
     return _field(Axis.SHARED, True, low, high)
 
 
-def per_client(protect: bool = True, *, low: Bound = None, high: Bound = None) -> Any:
+def per_client(protect: bool = True, *, low: Bound = None, high: Bound = None, listed: bool = False) -> Any:
     """A field stacked over clients; without ``protect`` the privacy chain lets it pass as it is.
 
-    ``low`` and ``high`` bound its numbers: a message with others is refused before it is used.
+    ``low`` and ``high`` bound its numbers: a message with others is refused before it is used. ``listed``: rows that a
+    client does not list are none of its own (a smaller model has fewer), so they are never filled in, noised or sent.
     """
-    return _field(Axis.CLIENT, protect, low, high)
+    return _field(Axis.CLIENT, protect, low, high, listed=listed)
 
 
 def per_user(*, low: Bound = None, high: Bound = None) -> Any:

@@ -160,7 +160,7 @@ def message_arrays(message: Any, form: Form, prefix: str = "") -> typing.Iterato
         if content is None:
             continue
         if isinstance(content, Rows):
-            if form.rows == "dense":
+            if form.rows == "dense" and not spec.metadata.get("listed"):
                 yield name + ".dense", _cast(whole_tables(content), form)
             else:
                 yield name + ".start", content.start
@@ -188,7 +188,7 @@ def _sizes(message: Any, form: Form) -> typing.Iterator[int]:
     for spec in dataclasses.fields(message):
         content = getattr(message, spec.name)
         if isinstance(content, Rows):
-            if form.rows == "dense":
+            if form.rows == "dense" and not spec.metadata.get("listed"):
                 yield content.n_clients * content.n_items * content.values.shape[1] * width
             else:
                 yield content.values.size * width + content.ids.nbytes

@@ -31,6 +31,8 @@ class Part:
     content: Rows | Array
     start: Int64  # [clients + 1]
     numbers: NDArray[np.floating]  # [rows, width], a view of the content where it can be
+    listed: bool = False
+    """Whether unlisted rows do not exist (else they did not change)."""
 
     @property
     def width(self) -> int:
@@ -44,7 +46,7 @@ class Part:
     @property
     def coordinates(self) -> Int64:
         """``[clients]`` numbers that this field has, those of unlisted (unchanged) rows included."""
-        if isinstance(self.content, Rows):
+        if isinstance(self.content, Rows) and not self.listed:
             return np.full(len(self.start) - 1, self.content.n_items * self.width, np.int64)
         return np.diff(self.start) * self.width
 
@@ -58,7 +60,7 @@ class Part:
 def protected(upload: Upload, block: Block) -> list[Part]:
     """The protected fields of an upload, in the order of declaration."""
     return [
-        _part(name, spec.metadata.get("axis", Axis.SHARED), content, block)
+        _part(name, spec.metadata, content, block)
         for spec, name, content in contents(upload)
         if _is_protected(spec, content)
     ]
@@ -120,9 +122,10 @@ def _is_protected(spec: dataclasses.Field[Any], content: Any) -> bool:
     raise TypeError(f"upload field {spec.name!r} ({type(content).__name__}) is neither Rows nor an array")
 
 
-def _part(name: str, axis: Axis, content: Rows | Array, block: Block) -> Part:
+def _part(name: str, about: Mapping[str, Any], content: Rows | Array, block: Block) -> Part:
+    axis = about.get("axis", Axis.SHARED)
     if isinstance(content, Rows):
-        return Part(name, content, content.start, content.values)
+        return Part(name, content, content.start, content.values, bool(about.get("listed")))
     if axis is Axis.CLIENT:
         start = np.arange(block.n_clients + 1, dtype=np.int64)
     elif axis is Axis.USER:

@@ -42,7 +42,7 @@ class Noise:
 
     def _noised(self, part: Part, block: Block, keys: Keys) -> Rows | Array:
         draws: Draws
-        if isinstance(part.content, Rows):
+        if isinstance(part.content, Rows) and not part.listed:
             whole = densified(part.content)
             part = Part(part.name, whole, whole.start, whole.values)
             numbers = part.numbers

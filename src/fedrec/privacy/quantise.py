@@ -44,7 +44,7 @@ class Quantise:
         np.maximum.at(highest, part.owners, peak)
         scale = (highest / LEVELS).astype(numbers.dtype)  # [clients]
         codes = _codes(numbers, scale[part.owners], draws)  # [rows, d]
-        if self.form == "rows":
+        if self.form == "rows" or part.listed:
             return QuantisedRows(content.start, content.ids, codes, scale, content.n_items)
         tables = np.zeros((block.n_clients, content.n_items, part.width), np.int8)
         tables[part.owners, content.ids] = codes

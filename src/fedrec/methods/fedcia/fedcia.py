@@ -95,7 +95,7 @@ class SimilarityExchange:
 
     # -- the server
 
-    def sum_fields(self, server: CiaServer) -> dict[str, SumField]:
+    def sum_fields(self, server: CiaServer, users: int) -> dict[str, SumField]:
         return {} if self.settings.align == "none" else {"similarity": SumField((packed_size(server.n_items),))}
 
     def summands(self, upload: CiaUpload) -> Summands:

@@ -67,7 +67,7 @@ class FilterExchange:
 
     # -- the server
 
-    def sum_fields(self, server: CiaServer) -> dict[str, SumField]:
+    def sum_fields(self, server: CiaServer, users: int) -> dict[str, SumField]:
         return {"filters": SumField((server.n_items, server.n_items))}
 
     def summands(self, upload: CiaUpload) -> Summands:

@@ -38,26 +38,46 @@ class OwnModel(messages.Private):
     networks: dict[str, Array] = per_client()  # [clients, ...] of mlp
 
 
-def kind(settings: Any, block: Block, client: int) -> str:
-    """Which model a client has; in a mixed federation its own id decides."""
+def architectures(settings: Any) -> list[tuple[str, int]]:
+    """Kind and embedding dimension of the models in a federation, a third of the clients each (section 6.6)."""
+    dim = int(settings.dim)
     if settings.mixed == "architectures":
-        return KINDS[int(block.client_keys[client] % np.uint64(3))]
-    return "mf" if settings.backbone == "gfcf" else str(settings.backbone)
+        return [(name, dim) for name in KINDS]
+    name = "mf" if settings.backbone == "gfcf" else str(settings.backbone)
+    return [(name, dim >> 2), (name, dim >> 1), (name, dim)] if settings.mixed == "dims" else [(name, dim)]
+
+
+def group(settings: Any, block: Block, client: int) -> int:
+    """Which of the architectures a client has: its own id decides."""
+    return int(block.client_keys[client] % np.uint64(len(architectures(settings))))
+
+
+def kind(settings: Any, block: Block, client: int) -> str:
+    return architectures(settings)[group(settings, block, client)][0]
 
 
 def width(settings: Any, block: Block, client: int) -> int:
-    """A client's embedding dimension: dim, or a quarter, a half or the whole of it."""
-    if settings.mixed != "dims":
-        return int(settings.dim)
-    return max(1, int(settings.dim) >> (2 - int(block.client_keys[client] % np.uint64(3))))
+    return architectures(settings)[group(settings, block, client)][1]
+
+
+def fresh_table(n_items: int, keys: Keys, settings: Any) -> Float32:
+    """The item table ``[n_items, dim]`` that everybody starts with."""
+    base = keyed.stream(keys.seed, keys.round, "items")
+    rows = keyed.streams(base, np.arange(n_items, dtype=np.uint64))
+    return np.asarray(settings.init_scale * keyed.normal(rows, settings.dim), np.float32)
+
+
+def fresh_network(keys: Keys, settings: Any) -> dict[str, Array]:
+    """The perceptron that everybody starts with; empty where nobody has one."""
+    if all(name != "mlp" for name, _ in architectures(settings)):
+        return {}
+    one = Perceptron(settings.dim).start(np.array([keyed.stream(keys.seed, "networks")], np.uint64), settings.dim)
+    return {name: values[0] for name, values in one.items()}
 
 
 def start(world: World, block: Block, keys: Keys, settings: Any) -> OwnModel:
     """Fresh models: the same item table and network for everybody, user vectors of their own."""
-    base = keyed.stream(keys.seed, keys.round, "items")
-    rows = keyed.streams(base, np.arange(world.n_items, dtype=np.uint64))
-    scale = settings.init_scale
-    table = (scale * keyed.normal(rows, settings.dim)).astype(np.float32)
+    scale, table = settings.init_scale, fresh_table(world.n_items, keys, settings)
     users = (scale * keyed.normal(keys.users(block, "users"), settings.dim)).astype(np.float32)
     tables = np.repeat(table[None], block.n_clients, axis=0)
     if settings.mixed == "dims":
@@ -65,10 +85,8 @@ def start(world: World, block: Block, keys: Keys, settings: Any) -> OwnModel:
             own = width(settings, block, client)
             tables[client, :, own:] = 0.0
             users[block.user_start[client] : block.user_start[client + 1], own:] = 0.0
-    networks: dict[str, Array] = {}
-    if settings.backbone == "mlp" or settings.mixed == "architectures":
-        one = Perceptron(settings.dim).start(np.array([keyed.stream(keys.seed, "networks")], np.uint64), settings.dim)
-        networks = {name: np.repeat(values, block.n_clients, axis=0) for name, values in one.items()}
+    one = fresh_network(keys, settings)
+    networks = {name: np.repeat(values[None], block.n_clients, axis=0) for name, values in one.items()}
     return OwnModel(users, tables, networks)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from fedrec.core.settings import TrainingSettings
+from fedrec.errors import BadInput
 
 LARGE = 8192
 """Items from which on similarities are truncated unless asked otherwise: m x m is never built."""
@@ -55,6 +56,22 @@ class FedCiaSettings(TrainingSettings):
         description="clients with different models in one federation (section 6.6): a quarter, a half and the whole of "
         "dim; or mf, mlp and lightgcn",
     )
+    aggregate: Literal["similarity", "within"] = Field(
+        "similarity",
+        description="what is averaged: item similarities, or (the paper's rival in Figure 5) the parameters of clients "
+        "with the same kind and size of model, weighted by their interactions",
+    )
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        if self.mixed == "dims" and self.backbone == "mlp":
+            raise BadInput("mixed=dims is for tables without a network; use backbone=mf or lightgcn")
+        if self.mixed == "dims" and 0 < self.dim < 4:
+            raise BadInput(f"mixed=dims needs a quarter of dim, and dim={self.dim} has none; use dim=4 or more")
+        if self.aggregate == "within" and self.parameter_free:
+            raise BadInput("gfcf has no parameters to average; aggregate=within needs backbone=mf, mlp or lightgcn")
+        if self.aggregate == "within" and (self.align != "closed" or self.form == "truncated"):
+            raise BadInput("aggregate=within exchanges no similarity; leave align and form out")
 
     @property
     def parameter_free(self) -> bool:

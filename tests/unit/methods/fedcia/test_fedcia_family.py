@@ -279,6 +279,8 @@ VARIANTS = [
     {"backbone": "lightgcn", "align": "none"},
     {"backbone": "mf", "mixed": "dims"},
     {"backbone": "mf", "mixed": "architectures"},
+    {"backbone": "mf", "mixed": "dims", "aggregate": "within"},
+    {"backbone": "mf", "mixed": "architectures", "aggregate": "within", "noise": 0.001},
 ]
 
 
