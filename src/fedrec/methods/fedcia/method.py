@@ -71,6 +71,7 @@ class FedCia(Method[Any, OwnModel, Any, Any]):
         elif self.settings.aggregate == "within":
             self.exchange = ParameterExchange(self.settings, self.device)
             self.Upload, self.Download = ParameterUpload, ParameterDownload  # type: ignore[misc]
+            self.also_sent = ("tables", "networks")  # type: ignore[misc]
         else:
             self.exchange = SimilarityExchange(self.settings, self.device)
 
