@@ -102,6 +102,31 @@ def test_items_of_a_feddae_run_are_mapped(fedrec: Cli, tmp_path: Path) -> None:
     assert shown[:160] == [("u003", x, y) for _, x, y in shown[160:]], "everybody has the same global encoder"
     assert fedrec("analyse", "items", "dae", "--users", "nobody").status == 2
     assert "a run of feddae" in fedrec("analyse", "views", "dae").err
+    assert "--clients and --count are for a run of fedcia" in fedrec("analyse", "items", "dae", "--clients", "2").err
+
+
+def test_tables_of_fedcia_clients_are_mapped_at_every_stage(fedrec: Cli, tmp_path: Path) -> None:
+    own = ("--rounds", "1", "--clients", "6", "--set", "dim=4", "--set", "backbone=mf", "--quiet")
+    assert fedrec("run", "fedcia", *own, "--out", "cia").status == 0
+    done = fedrec("analyse", "items", "cia", "--clients", "2", "--count", "12", "--out", "found")
+    assert done.status == 0, done.err
+    assert "weighted summation: distance between clients 0.000, correlation of their similarities 1.000" in done.out
+    assert (tmp_path / "found" / "items-cia.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "found" / "items-cia.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    stages = ["start", "trained", "weighted summation", "collaborative information"]
+    assert [row["stage"] for row in rows] == [stage for stage in stages for _ in range(2 * 12)]
+    assert len({row["client"] for row in rows}) == 2
+    places = {stage: [(row["x"], row["y"]) for row in rows if row["stage"] == stage] for stage in stages}
+    for stage, alike in zip(stages, (True, False, True, False), strict=True):
+        assert (places[stage][:12] == places[stage][12:]) == alike, stage
+    for refused, said in (
+        (("cia", "--clients", "7"), "--clients 7 is more than the run has; give at most 6"),
+        (("cia", "--users", "u003"), "--users is for a run of feddae"),
+    ):
+        done = fedrec("analyse", "items", *refused)
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert said in done.err
 
 
 def test_two_views_are_compared_run_by_run(fedrec: Cli, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fedrec.core.loop import Record
     from fedrec.experiment.analyses.points import OnRound, Point
+    from fedrec.experiment.prepare import Prepared
 
 app = typer.Typer(
     no_args_is_help=True, help="Analyses: embedding skew, sparsity, weights, filters, the leak, privacy, models."
@@ -220,21 +221,36 @@ def privacy(
 
 @app.command("items")
 def items(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run of feddae.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run of feddae or fedcia.")],
     users: Annotated[
-        str | None, typer.Option("--users", help="Ids of users.", show_default="three at random", metavar="A,B")
+        str | None,
+        typer.Option("--users", help="Ids of users (feddae).", show_default="three at random", metavar="A,B"),
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option("--clients", min=2, help="How many random clients (fedcia).", show_default="3")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=2, help="How many random items (fedcia).", show_default="100")
     ] = None,
     out: Out = Path("analyses"),
 ) -> None:
-    """Item features of FedDAE's encoders in the plane (Figure 3): global, a user's own, their mean, and by the gate.
+    """Items in the plane: features of FedDAE's encoders (Figure 3), or the tables of FedCIA's clients (Figure 4).
 
-    "apart" is the mean silhouette of the user's items against the others: 0 where they are mixed, 1 where they are
-    two clusters.
+    feddae: global, a user's own, their mean, and by the gate; "apart" is the mean silhouette of the user's items
+    against the others: 0 where they are mixed, 1 where they are two clusters. fedcia: at the start, trained, and
+    aggregated in two ways; how far clients' tables lie from one another, and how their similarities are correlated.
     """
-    from fedrec.experiment.analyses.items import encoder_run, item_maps
+    from fedrec.experiment.analyses.items import item_maps, mapped_run
     from fedrec.report.figures.item_map import item_maps_csv, item_maps_figure
 
-    prepared, found = encoder_run(run), []
+    prepared, found = mapped_run(run), []
+    if prepared.method.name == "fedcia":
+        if users is not None:
+            raise BadInput("--users is for a run of feddae; a run of fedcia takes --clients and --count")
+        _client_maps(prepared, 3 if clients is None else clients, 100 if count is None else count, out, run)
+        return
+    if clients is not None or count is not None:
+        raise BadInput("--clients and --count are for a run of fedcia; a run of feddae takes --users")
     for one in item_maps(prepared, o.words(users)):
         found.append(one)
         apart = ", ".join(f"{view} {value:.3f}" for view, value in one.apart.items())
@@ -242,6 +258,20 @@ def items(
     chosen = prepared.settings
     figure = item_maps_figure(found, f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; t-SNE")
     write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))
+
+
+def _client_maps(prepared: Prepared, clients: int, count: int, out: Path, run: Path) -> None:
+    """Draw the tables of some clients, and print how far they differ."""
+    from fedrec.experiment.analyses.client_items import client_maps
+    from fedrec.report.figures.item_map import client_maps_csv, client_maps_figure
+
+    found, chosen = client_maps(prepared, clients, count), prepared.settings
+    for stage, apart in found.distance.items():
+        alike = found.agreement[stage]
+        typer.echo(f"{stage}: distance between clients {apart:.3f}, correlation of their similarities {alike:.3f}")
+    about = f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; {count} items; t-SNE"
+    data = client_maps_csv(found, prepared.task.data.item_ids[found.items])
+    write(out, f"items-{run.resolve().name}", client_maps_figure(found, about), data)
 
 
 @app.command("views", cls=o.takes(*TRAINED, before="client"))

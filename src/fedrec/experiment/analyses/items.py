@@ -32,15 +32,11 @@ class ItemMaps:
     """How far the user's items stand apart from the others (silhouette of the features, not of the map)."""
 
 
-def encoder_run(run: Path) -> Prepared:
-    """A finished run of FedDAE."""
-    from fedrec.methods.vae.feddae import FedDae
-
+def mapped_run(run: Path) -> Prepared:
+    """A finished run of a method whose items can be drawn: FedDAE (encoders) or FedCIA (clients' tables)."""
     prepared = opened(run).prepared
-    if not isinstance(prepared.method, FedDae):
-        raise BadInput(
-            f"{run} is a run of {prepared.method.name}; item features of encoders are those of a run of feddae"
-        )
+    if prepared.method.name not in ("feddae", "fedcia"):
+        raise BadInput(f"{run} is a run of {prepared.method.name}; items are drawn of a run of feddae or fedcia")
     return prepared
 
 

@@ -100,7 +100,11 @@ class FedCia(Method[Any, OwnModel, Any, Any]):
 
     def factors(self, server: Any) -> bool:
         """Whether clients send thin factors (section 5.4.2) instead of whole matrices."""
-        return isinstance(server, CiaServer) and self.settings.align != "none" and bool(self.settings.truncates(server.n_items))
+        return (
+            isinstance(server, CiaServer)
+            and self.settings.align != "none"
+            and bool(self.settings.truncates(server.n_items))
+        )
 
     def sum_fields(self, server: Any, users: int) -> dict[str, SumField]:
         if self.factors(server):

@@ -1,4 +1,4 @@
-"""Figure 3 of FedDAE: item features of users' encoders in the plane, own items in red."""
+"""Items in the plane: features of users' encoders (FedDAE, Figure 3), tables of clients (FedCIA, Figure 4)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,41 @@ class Mapped(Protocol):
     def apart(self) -> dict[str, float]: ...
 
 
+class MappedClients(Protocol):
+    """Several clients' maps (:class:`fedrec.experiment.analyses.client_items.ClientMaps` fits)."""
+
+    @property
+    def clients(self) -> list[str]: ...
+    @property
+    def points(self) -> dict[str, Any]: ...  # [clients, items, 2] by stage
+    @property
+    def distance(self) -> dict[str, float]: ...
+
+
+def client_maps_figure(found: MappedClients, about: str) -> Figure:
+    """A panel for each stage; every client has a colour, and every point is an item in its table."""
+    figure = sheet(2.6 * len(found.points) + 0.4, 3.65, fitted=True)
+    figure.suptitle(f"Item embeddings of clients\n{about}", x=0.01, ha="left", fontsize=10, color=INK)
+    row = figure.subplots(1, len(found.points), squeeze=False)[0]
+    for axes, (stage, points) in zip(row, found.points.items(), strict=True):
+        for number, own in enumerate(points):  # the first are the largest: who lies below stays visible
+            size, colour = 6 + 8 * (len(points) - 1 - number), PALETTE[number % len(PALETTE)]
+            axes.scatter(*own.T, s=size, c=colour, label=f"client {found.clients[number]}", linewidths=0)
+        _bare(axes, f"{stage} (distance {found.distance[stage]:.2f})")
+    return _with_legend(figure, len(found.clients))
+
+
+def client_maps_csv(found: MappedClients, items: Iterable[Any]) -> str:
+    """Every point as CSV: stage, client, item, x, y."""
+    rows = (
+        [stage, client, item, f"{x:.5f}", f"{y:.5f}"]
+        for stage, points in found.points.items()
+        for client, own in zip(found.clients, points, strict=True)
+        for item, (x, y) in zip(items, own, strict=True)
+    )
+    return csv_text(["stage", "client", "item", "x", "y"], rows)
+
+
 def item_maps_figure(users: Sequence[Mapped], about: str) -> Figure:
     """A row for each user, a panel for each combination of encoders; items that the user has lie on top."""
     panels = list(users[0].points)
@@ -39,12 +74,21 @@ def item_maps_figure(users: Sequence[Mapped], about: str) -> Figure:
             points = np.asarray(one.points[name])
             for chosen, colour, label in ((~own, PALETTE[0], "other items"), (own, PALETTE[1], "the user's items")):
                 axes.scatter(*points[chosen].T, s=4, c=colour, label=label, linewidths=0)
-            axes.set(xticks=[], yticks=[])
-            axes.set_title(f"{name} (apart {one.apart[name]:.2f})", fontsize=9, color=INK)
-            for spine in axes.spines.values():
-                spine.set_color(SOFT)
+            _bare(axes, f"{name} (apart {one.apart[name]:.2f})")
+    return _with_legend(figure, 2)
+
+
+def _bare(axes: Any, title: str) -> None:
+    """A panel without scales: places in a map mean nothing by themselves."""
+    axes.set(xticks=[], yticks=[])
+    axes.set_title(title, fontsize=9, color=INK)
+    for spine in axes.spines.values():
+        spine.set_color(SOFT)
+
+
+def _with_legend(figure: Figure, entries: int) -> Figure:
     marks, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(marks, labels, loc="upper right", ncols=2, fontsize=9, frameon=False, markerscale=2)
+    figure.legend(marks, labels, loc="upper right", ncols=min(entries, 4), fontsize=9, frameon=False, markerscale=2)
     return figure
 
 
