@@ -259,6 +259,7 @@ CASES: dict[str, Case] = {
     "fedcia mlp": case("fedcia", {"clients": 7}, backbone="mlp"),
     "fedcia mixed dims": case("fedcia", {"clients": 7}, backbone="mf", mixed="dims"),
     "fedcia mixed architectures": case("fedcia", {"clients": 7}, backbone="mf", mixed="architectures"),
+    "fedcia within": case("fedcia", {"clients": 7}, mixed="architectures", aggregate="within"),
     "fedcia some": case("fedcia", {"clients": 7, "participation": 0.5, "protocol": "paper-fedcia"}, backbone="mf"),
 }
 
@@ -289,6 +290,7 @@ OTHER_MESSAGES = {
     "fedcia mf",
     "fedcia mf truncated",
     "fedcia mixed architectures",
+    "fedcia within",
 }
 """Cases whose messages differ from those of the method's first case: they are deployed in every run of the tests."""
 
