@@ -19,6 +19,7 @@ from fedrec.core.messages import Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import offsets
 from fedrec.errors import BadInput
+from fedrec.privacy.fields import Part
 from fedrec.robust.fields import View
 from fedrec.robust.lazy import Mapped
 
@@ -43,7 +44,7 @@ class Centre:
         for part in view.parts(replies[0]):
             whole = isinstance(part.content, Rows)
             centres[part.name] = (
-                self.of_rows(replies, view, part.name, part.content.n_items, part.width, clients)  # type: ignore[union-attr]
+                self.of_rows(replies, view, part, part.content.n_items, clients)  # type: ignore[union-attr]
                 if whole
                 else self.of_arrays(replies, view, part.name, part.numbers.shape[1])
             )
@@ -54,9 +55,11 @@ class Centre:
         return Mapped(replies, centred)
 
     def of_rows(
-        self, replies: Sequence[Reply[Any]], view: View, name: str, n_items: int, width: int, clients: int
+        self, replies: Sequence[Reply[Any]], view: View, like: Part, n_items: int, clients: int
     ) -> NDArray[np.float64]:
-        """``[n_items, width]`` for each row the centre of those who changed it, times their share of all clients."""
+        """``[n_items, width]`` for each row the centre of those who changed it, times their share of all clients who
+        have it: all, unless rows that are not listed do not exist."""
+        name, width = like.name, like.width
         touched = np.zeros(n_items, np.int64)
         for reply in replies:
             touched += np.bincount(_part(view, reply, name).content.ids, minlength=n_items)
@@ -76,7 +79,7 @@ class Centre:
             cuts = offsets(np.bincount(found - first, minlength=last - first))
             for item in np.flatnonzero(np.diff(cuts)):
                 own = numbers[order[cuts[item] : cuts[item + 1]]]
-                centre[first + item] = self.middle(own) * (len(own) / clients)
+                centre[first + item] = self.middle(own) * (1.0 if like.listed else len(own) / clients)
             first = last
         return centre
 

@@ -34,7 +34,7 @@ class ParameterServer:
 
 @dataclass(frozen=True)
 class ParameterUpload(messages.Upload):
-    """A client's parameters, and the number of training interactions they come from."""
+    """Changes of a client's parameters, and the number of training interactions they come from."""
 
     columns: Rows = per_client(listed=True)  # rows [n_items] wide: columns of the table
     networks: Rows | None = per_client(listed=True)  # one row, of those who have a perceptron
@@ -75,7 +75,7 @@ class ParameterExchange(SimilarityExchange):
         for own, mean in zip(self.own_tables(private, block), self.tables(private, download, block), strict=True):
             own[:] = mean
         kept, loss = models.train(self.with_networks(private, download, block), block, keys, self.settings, self.device)
-        return Update(kept, self.parameters(kept, block), loss, messages.held(OWN))
+        return Update(kept, self.changes(kept, download, block), loss, messages.held(OWN))
 
     def columns(self, block: Block) -> list[NDArray[np.int32]]:
         """Where each client's columns stand in the server's table."""
@@ -94,17 +94,19 @@ class ParameterExchange(SimilarityExchange):
         taken = {n: np.repeat(array[None], block.n_clients, axis=0) for n, array in received.networks.items()}
         return replace(private, networks=taken or private.networks)
 
-    def parameters(self, private: OwnModel, block: Block) -> ParameterUpload:
-        """What clients send: their columns, and the network of those who have one."""
-        ids, width = self.columns(block), sum(width for _, width in models.architectures(self.settings))
+    def changes(self, private: OwnModel, download: ParameterDownload, block: Block) -> ParameterUpload:
+        """What clients send: how their columns moved, and the network of those who have one."""
+        assert download.tables is not None
+        ids, base = self.columns(block), download.tables
         start = offsets(np.array([len(own) for own in ids], np.int64))
-        values = np.concatenate([table.T for table in self.own_tables(private, block)])
-        columns = Rows(start, np.concatenate(ids), np.ascontiguousarray(values), width)
+        moved = [(table - base[:, own]).T for table, own in zip(self.own_tables(private, block), ids, strict=True)]
+        columns = Rows(start, np.concatenate(ids), np.concatenate(moved), base.shape[1])
         networks = None
-        if private.networks:
+        names = sorted(private.networks)
+        if names:
             has = np.array([models.kind(self.settings, block, c) == "mlp" for c in range(block.n_clients)])
-            flat = [private.networks[name].reshape(block.n_clients, -1) for name in sorted(private.networks)]
-            one = np.concatenate(flat, axis=1)[has]
+            pairs = [(private.networks[name][has], download.networks[name]) for name in names]
+            one = np.concatenate([(own - mean).reshape(len(own), mean.size) for own, mean in pairs], axis=1)
             networks = Rows(offsets(has.astype(np.int64)), np.zeros(len(one), np.int32), one, 1)
         return ParameterUpload(columns, networks, block.sizes.astype(np.int64))
 
@@ -125,17 +127,17 @@ class ParameterExchange(SimilarityExchange):
         return {name: Summand(rows, upload.sizes) for name, rows in (sent | ones).items()}
 
     def finish(self, server: Any, sums: Sums) -> Any:
-        """The weighted mean of each architecture; one that nobody sent stays."""
+        """Every architecture moves by the weighted mean of its clients' changes; one that nobody sent stays."""
 
-        def mean(before: Array, name: str) -> Array:
+        def moved(before: Array, name: str) -> Array:
             size = sums[f"{name} size"]  # [rows, 1]
-            return np.where(size > 0, sums[name] / np.where(size > 0, size, 1.0), before).astype(np.float32)
+            return np.asarray(before + sums[name] / np.where(size > 0, size, 1.0), np.float32)
 
-        tables = np.ascontiguousarray(mean(server.tables.T, "columns").T)
+        tables = np.ascontiguousarray(moved(server.tables.T, "columns").T)
         if not server.networks:
             return ParameterServer(tables, {})
         names = sorted(server.networks)
-        flat = mean(np.concatenate([server.networks[n].reshape(-1) for n in names])[None], "networks")[0]
+        flat = moved(np.concatenate([server.networks[n].reshape(-1) for n in names])[None], "networks")[0]
         cuts = np.cumsum([server.networks[n].size for n in names])[:-1]
         parts = zip(names, np.split(flat, cuts), strict=True)
         return ParameterServer(tables, {n: part.reshape(server.networks[n].shape) for n, part in parts})

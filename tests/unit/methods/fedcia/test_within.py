@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedrec.core import wire
-from fedrec.core.method import Keys
+from fedrec.core.method import Keys, Reply
 from fedrec.core.settings import build
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
@@ -19,6 +19,8 @@ from fedrec.laws.small_runs import simulator, world
 from fedrec.methods.fedcia import models
 from fedrec.methods.fedcia.method import FedCia
 from fedrec.methods.fedcia.settings import FedCiaSettings
+from fedrec.robust.centre import Centre
+from fedrec.robust.fields import View
 
 CLIENTS, DIM = 20, 8
 CHECKS = [
@@ -97,6 +99,18 @@ def test_a_small_client_sends_a_small_table(more: dict[str, Any]) -> None:
         each = 1 if more.get("compress") else 4
         numbers = width * n_items * each + 4 * width
         assert numbers <= wire.payload(sent, wire.Form.of(sim.method.settings)) <= numbers + 32
+
+
+def test_a_median_is_that_of_each_architecture() -> None:
+    """Not of all clients, most of whom have other tables: the mean of one with the others' nothing would shrink it."""
+    sim = started("dims")
+    server, block = sim.server, sim.people.block
+    update = sim.method.local_update(sim.private, sim.method.download(server, block.clients), block, Keys(0, 1))
+    view = View(sim.method, server, np.diff(block.user_start), block.n_items)
+    sent = Centre().guarded([Reply(block.clients, update.upload)], view, Keys(0, 1))
+    found = sim.method.aggregate(server, iter(sent), Keys(0, 1))
+    small = np.array(groups(sim)) == 0
+    np.testing.assert_allclose(found.tables[:, :2], np.median(update.private.tables[small, :, :2], axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize(
