@@ -21,6 +21,7 @@ from fedrec.methods.registry import federated, find
 
 WORLD = "scale:users=40,items=60,interactions=760"
 SUMMED = [name for name in federated() if find(name).card.sum_suffices]
+BOUNDS = {"a": 15.0, "b": 30.0}
 FIELDS = {"b": SumField((2, 3)), "a": SumField((), weight=5.0)}
 
 
@@ -71,7 +72,7 @@ def test_a_node_sends_one_sum_whose_size_does_not_grow_with_its_clients(tmp_path
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize("how", ["short", "nan", "huge", "two"])
+@pytest.mark.parametrize("how", ["short", "nan", "huge", "two", "owed", "heavy"])
 def test_sums_that_are_none_are_left_out_and_named(how: str, tmp_path: Path) -> None:
     def spoil(name: str, ask: Ask, work: Callable[[], Answer]) -> Answer | Fault:
         answer = work()
@@ -82,6 +83,9 @@ def test_sums_that_are_none_are_left_out_and_named(how: str, tmp_path: Path) -> 
         numbers[0] = np.nan if how == "nan" else 1e300
         if how == "two":
             return Answer((data, data), (1, len(ask.positions) - 1), answer.loss, answer.valid, answer.test)
+        if how in ("owed", "heavy"):  # interactions taken from the others, or more than all items of all clients
+            numbers[0] = np.frombuffer(data)[0]
+            numbers[-1] = -1.0 if how == "owed" else 1e6  # the last field is the weight
         changed = data[:-8] if how == "short" else numbers.tobytes()
         return Answer((changed,), answer.counts, answer.loss, answer.valid, answer.test)
 
@@ -96,13 +100,13 @@ def test_totals_come_back_as_they_were() -> None:
     totals = {"a": np.array(7.5), "b": np.arange(6.0).reshape(2, 3)}
     data = pack_totals(totals)
     assert len(data) == 7 * 8
-    back = unpack_totals(data, FIELDS, 3)
+    back = unpack_totals(data, FIELDS, BOUNDS)
     assert back["a"] == 7.5
     assert back["b"].tolist() == totals["b"].tolist()
     with pytest.raises(Misfit, match="sums of 48 bytes, not 56"):
-        unpack_totals(data[8:], FIELDS, 3)
+        unpack_totals(data[8:], FIELDS, BOUNDS)
     with pytest.raises(Misfit, match="not finite, or larger"):
-        unpack_totals(pack_totals({**totals, "a": np.array(np.inf)}), FIELDS, 3)
+        unpack_totals(pack_totals({**totals, "a": np.array(np.inf)}), FIELDS, BOUNDS)
 
 
 def test_what_cannot_be_summed_is_refused() -> None:

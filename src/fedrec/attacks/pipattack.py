@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ class PipAttack(Poison):
         sees="its download, and which items are popular",
     )
 
+    length: ClassVar[float] = 1.0
+    """How many times the popular items' mean the row is pulled to."""
+
     def popular(self, table: NDArray[np.float32]) -> NDArray[Any]:
         """The items to be like."""
         return self.facts.popular[:20]
@@ -38,7 +41,5 @@ class PipAttack(Poison):
         table = item_table(download, m)
         if table is None:
             return None
-        pull = table[self.popular(table)].mean(0) - table[target]
-        if not self.facts.adaptive:
-            return with_row(upload, target, BOOST * pull, m)
-        return with_row(upload, target, pull, m)
+        pull = self.length * table[self.popular(table)].mean(0) - table[target]
+        return with_row(upload, target, pull if self.facts.adaptive else BOOST * pull, m)

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fedrec.attacks.contract import AttackCard
-from fedrec.attacks.crafted import BOOST, item_table, with_row
 from fedrec.attacks.pipattack import PipAttack
-from fedrec.core.method import Keys
-
-LENGTH = 20.0
-"""How many times the popular items' mean the wanted row is: it must outbid each of them for nearly everybody."""
 
 
 class Replacement(PipAttack):
@@ -29,11 +22,4 @@ class Replacement(PipAttack):
         who="clients",
         sees="its download, and which items are popular",
     )
-
-    def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:
-        m, target = self.facts.world.n_items, self.facts.target
-        table = item_table(download, m)
-        if table is None:
-            return None
-        missing = LENGTH * table[self.popular(table)].mean(0) - table[target]
-        return with_row(upload, target, missing if self.facts.adaptive else BOOST * missing, m)
+    length = 20.0  # it must outbid each of them for nearly everybody

@@ -115,5 +115,11 @@ class Folding:
             summand.add_to(self.totals[name])
         self.clients.append(clients)
 
+    def add_totals(self, clients: Int64, totals: Mapping[str, Float64]) -> None:
+        """What some clients' summands come to, where somebody has added them up already."""
+        for name, total in totals.items():
+            self.totals[name] += total
+        self.clients.append(clients)
+
     def sums(self) -> Sums:
         return Sums(self.totals, np.concatenate([np.zeros(0, np.int64), *self.clients]))

@@ -160,7 +160,7 @@ def message_arrays(message: Any, form: Form, prefix: str = "") -> typing.Iterato
         if content is None:
             continue
         if isinstance(content, Rows):
-            if form.rows == "dense" and not spec.metadata.get("listed"):
+            if _filled_up(spec, form):
                 yield name + ".dense", _cast(whole_tables(content), form)
             else:
                 yield name + ".start", content.start
@@ -183,12 +183,17 @@ def message_arrays(message: Any, form: Form, prefix: str = "") -> typing.Iterato
             raise WireError(f"field {name!r} ({type(content).__qualname__}) has no wire encoding")
 
 
+def _filled_up(spec: dataclasses.Field[Any], form: Form) -> bool:
+    """Whether rows cross as whole tables; rows that a client does not list may be none of its own."""
+    return form.rows == "dense" and not spec.metadata.get("listed")
+
+
 def _sizes(message: Any, form: Form) -> typing.Iterator[int]:
     width = np.dtype(form.precision).itemsize
     for spec in dataclasses.fields(message):
         content = getattr(message, spec.name)
         if isinstance(content, Rows):
-            if form.rows == "dense" and not spec.metadata.get("listed"):
+            if _filled_up(spec, form):
                 yield content.n_clients * content.n_items * content.values.shape[1] * width
             else:
                 yield content.values.size * width + content.ids.nbytes

@@ -142,7 +142,7 @@ def nodes_give_the_same(method: str) -> None:
     law = Comparison("2", method)
     own = small_settings(method).model_dump(mode="json")
     settings = resolve(method, {"data": WORLD, "seed": SEED, "rounds": ROUNDS, "settings": own})
-    prepared = prepare(settings.model_copy(update={"node_sums": False}))
+    prepared = prepare(settings)
     plan = replace(prepared.plan, participation=Mixed())
     alone = run_rounds(prepared.runtime, plan, Progress(), lambda record, now: None)
     with tempfile.TemporaryDirectory() as place:

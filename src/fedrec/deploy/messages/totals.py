@@ -12,8 +12,9 @@ from math import prod
 import numpy as np
 
 from fedrec.core.fold import Float64
-from fedrec.core.misfit import MAGNITUDE, Misfit
+from fedrec.core.misfit import Misfit
 from fedrec.core.sums import SumField
+from fedrec.data.ragged import offsets
 
 KIND = "<f8"
 WIDTH = np.dtype(KIND).itemsize
@@ -24,17 +25,18 @@ def pack_totals(totals: Mapping[str, Float64]) -> bytes:
     return b"".join(np.ascontiguousarray(totals[name], KIND).tobytes() for name in sorted(totals))
 
 
-def unpack_totals(data: bytes, fields: Mapping[str, SumField], clients: int) -> dict[str, Float64]:
-    """The totals of so many clients; anything else than finite numbers of this method's sizes is a misfit."""
+def unpack_totals(data: bytes, fields: Mapping[str, SumField], bounds: Mapping[str, float]) -> dict[str, Float64]:
+    """The totals, of which each number is at most the field's bound; anything else than this is a misfit."""
     sizes = {name: prod(fields[name].shape) for name in sorted(fields)}
     if len(data) != WIDTH * sum(sizes.values()):
         raise Misfit(f"sums of {len(data)} bytes, not {WIDTH * sum(sizes.values())}")
-    numbers = np.frombuffer(data, KIND)
-    largest = MAGNITUDE * clients * max((field.weight for field in fields.values()), default=1.0)
-    if not (np.abs(numbers) <= largest).all():  # neither is a number that is none
-        raise Misfit("sums that are not finite, or larger than these clients can make them")
-    bounds = np.cumsum([0, *sizes.values()])
-    return {
+    numbers, start = np.frombuffer(data, KIND), offsets(np.array(list(sizes.values()), np.int64))
+    found = {
         name: numbers[first:last].reshape(fields[name].shape).astype(np.float64)
-        for name, first, last in zip(sizes, bounds[:-1], bounds[1:], strict=True)
+        for name, first, last in zip(sizes, start[:-1], start[1:], strict=True)
     }
+    for name, total in found.items():
+        least = -bounds[name] if fields[name].protected else 0.0  # what is not protected is how much data there is
+        if not ((total >= least) & (total <= bounds[name])).all():  # a number that is none is neither
+            raise Misfit(f"{name}: sums that are not finite, or larger or less than these clients can make them")
+    return found
