@@ -85,6 +85,39 @@ def test_a_message_that_cannot_be_sent_is_tried_again_and_ends_nothing(failures:
     assert isinstance(found["one"], Fault) != bool(sent)
 
 
+class Losing(Grid):
+    """Flower says of every message, after a while, that it is not there any more."""
+
+    def __init__(self, code: int, seconds: float) -> None:
+        super().__init__()
+        self.code, self.seconds = code, seconds
+
+    def pull_messages(self, wanted: Any) -> list[Any]:
+        time.sleep(self.seconds)
+        error = SimpleNamespace(code=self.code, reason="Message Unavailable - it may have\nexpired due to its TTL")
+        return [
+            SimpleNamespace(metadata=SimpleNamespace(reply_to_message_id=n), has_error=lambda: True, error=error)
+            for n in wanted
+        ]
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds", "deadline", "reason"),
+    [
+        (3, 0.3, 0.3, "no answer within 0.3 s"),
+        (4, 0.3, 0.3, "no answer within 0.3 s"),
+        (3, 0.0, 60.0, "the node left before it answered"),
+        (5, 0.0, 60.0, "the node left before it answered"),
+        (8, 0.0, 60.0, "Flower error 8: Message Unavailable - it may have expired due to its TTL"),
+    ],
+)
+def test_a_message_that_flower_has_lost_is_named_in_plain_words(
+    code: int, seconds: float, deadline: float, reason: str
+) -> None:
+    found = exchange(Losing(code, seconds))._round_trip({"one": (1, RecordDict())}, "train", "1", deadline)
+    assert found == {"one": Fault(reason)}
+
+
 def test_a_newcomer_that_does_not_answer_holds_up_one_round_and_not_every_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from flwr.app import Message, RecordDict
+from flwr.common.constant import ErrorCode
 
 from fedrec.deploy.admission import Admission, verified
 from fedrec.deploy.flower.records import from_records, to_records
@@ -35,6 +36,7 @@ LATE, SELDOM = 0.05, 2.0
 """Replies are looked for this share of the time waited so far later, up to so many seconds."""
 PUSHES = 3
 """Times that sending a message is tried."""
+LEFT = "the node left before it answered"
 
 
 class GridExchange:
@@ -181,7 +183,8 @@ class GridExchange:
                 name = names.pop(reply.metadata.reply_to_message_id, "")
                 if not name:  # a second answer to a message that was answered
                     continue
-                found[name] = Fault(_reason(reply.error)) if reply.has_error() else reply.content
+                waited = time.monotonic() - began
+                found[name] = Fault(_reason(reply.error, waited, deadline)) if reply.has_error() else reply.content
             if names:
                 time.sleep(max(self.poll, min(SELDOM, LATE * (time.monotonic() - began))))
         return found | {name: Fault(f"no answer within {deadline:g} s") for name in names.values()}
@@ -228,7 +231,15 @@ def pulling_until(end: float, poll: float) -> Iterator[None]:
         http_grid.pull_objects = real
 
 
-def _reason(error: Any) -> str:
+def _reason(error: Any, waited: float, deadline: float) -> str:
+    """Why there is no answer, in plain words where Flower's code has one meaning.
+
+    A message lives as long as its deadline, so Flower may report it gone just before or after we stop waiting.
+    """
+    if error.code in (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE):
+        return f"no answer within {deadline:g} s" if waited >= 0.9 * deadline else LEFT
+    if error.code == ErrorCode.NODE_UNAVAILABLE:
+        return LEFT
     return f"Flower error {error.code}: {' '.join(str(error.reason).split())[:200]}"
 
 
