@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from fedrec.errors import BadInput
+from fedrec.methods.registry import find as find_method
 from fedrec.report.model.comparison import NOT_YET
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
@@ -52,6 +53,7 @@ def folder_state(path: Path, settings: RunSettings) -> State:
         raise BadInput(f"{path} is used for something else than a run; {advice}") from None
     there = folder.settings()
     before, now = (s.model_dump(mode="json", exclude=set(HOW_ONLY)) for s in (there, settings))
+    before["settings"] = _defaults(there.method) | before["settings"]  # a setting that came later is at its default
     flat = [{**{k: v for k, v in one.items() if k != "settings"}, **one["settings"]} for one in (before, now)]
     changed = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
     if changed:
@@ -59,6 +61,12 @@ def folder_state(path: Path, settings: RunSettings) -> State:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise OtherSettings(f"{path} holds a run with other settings ({first}{more}); {advice}")
     return "finished" if folder.finished else "unfinished"
+
+
+def _defaults(method: str) -> dict[str, Any]:
+    """Every setting of the method at its default, as a run folder writes them."""
+    fields = find_method(method).Settings.model_fields.items()
+    return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
 
 
 def open_jobs(jobs: Iterable[Job]) -> dict[Path, str]:
