@@ -18,6 +18,8 @@ from fedrec.runs.settings import RunSettings
 
 NODE = (str(Path(__file__).parent / "watched_node.py"),)
 """A node with a witness."""
+PATIENCE = 600
+"""Seconds until a test gives up waiting; a wait ends as soon as what it waits for is true."""
 
 
 def start_cluster(
@@ -62,23 +64,24 @@ def new_run(
     return made
 
 
-def wait(true: Callable[[], Any], seconds: float, what: str, cluster: Cluster | None = None) -> None:
-    end = time.monotonic() + seconds
+def wait(true: Callable[[], Any], what: str, cluster: Cluster | None = None) -> None:
+    """Until something is true."""
+    end = time.monotonic() + PATIENCE
     while not true():
         if time.monotonic() > end:
             logs = "" if cluster is None else "\n".join(cluster.crew.tail(n, 25) for n in cluster.crew.members)
-            raise AssertionError(f"{what}: not after {seconds:g} s\n{logs}")
+            raise AssertionError(f"{what}: not after {PATIENCE} s\n{logs}")
         time.sleep(0.1)
 
 
-def carry_out(cluster: Cluster, run: RunFolder, seconds: float = 180.0) -> list[Any]:
+def carry_out(cluster: Cluster, run: RunFolder) -> list[Any]:
     """Run to the end; the log of rounds."""
     cluster.start_run(run.path)
 
     def done() -> bool:
         return (read_served(run.path) or {}).get("state") in ("done", "failed")
 
-    wait(lambda: done() or cluster.crew.members["run"].poll() is not None, seconds, "the run's end", cluster)
+    wait(lambda: done() or cluster.crew.members["run"].poll() is not None, "the run's end", cluster)
     said = read_served(run.path) or {}
     assert said.get("done"), f"{said}\n{cluster.crew.tail('run', 40)}"
     return run.records()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from live import wait
+from live import PATIENCE, wait
 
 from fedrec.core.settings import build
 from fedrec.deploy import steps
@@ -37,13 +37,13 @@ class Command:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def says(self, word: str, seconds: float = 600.0) -> None:
-        wait(lambda: word in self.said() or self.process.poll() is not None, seconds, f"{word!r} in {self.log}")
+    def says(self, word: str) -> None:
+        wait(lambda: word in self.said() or self.process.poll() is not None, f"{word!r} in {self.log}")
         assert word in self.said(), self.said()
 
     def interrupt(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(120)
+        return self.process.wait(PATIENCE)
 
     def kill(self) -> None:
         """Without a word, with all that it has started."""
@@ -91,7 +91,7 @@ class Operated:
 
     def new_run(self, name: str, rounds: int, nodes: int = 2) -> RunFolder:
         chosen = {"data": "federation", "runtime": "flower", "rounds": rounds, "nodes": nodes, "settings": {"k": 4}}
-        rules = build(Rules, {"nodes": nodes, "deadline": 20.0, "wait": 300.0}, "test")
+        rules = build(Rules, {"nodes": nodes, "deadline": 45.0, "wait": 300.0}, "test")
         return steps.create_run(resolve("fedspectral", chosen), self.folder / "items.txt", rules, self.folder / name)
 
     def started(self, run: RunFolder) -> Started:
@@ -124,8 +124,8 @@ class Started:
         except Exception as problem:
             self.problem = str(problem)
 
-    def rounds(self, count: int, seconds: float = 600.0) -> None:
-        wait(lambda: len(self.run.records()) >= count or not self.thread.is_alive(), seconds, f"{count} rounds")
+    def rounds(self, count: int) -> None:
+        wait(lambda: len(self.run.records()) >= count or not self.thread.is_alive(), f"{count} rounds")
         assert len(self.run.records()) >= count, self.problem
 
     def over(self, seconds: float = 600.0) -> None:

@@ -47,14 +47,14 @@ def test_a_run_outlives_its_command_and_others_wait(federation: Operated, fedrec
     state = federation.state
     first, second = federation.new_run("first", 500), federation.new_run("second", 2)
     starter = federation.command("run-said", "run", "--resume", first.path, "--state", "server")
-    wait(lambda: first.records(), 600, "a round")
+    wait(lambda: first.records(), "a round")
     assert starter.interrupt() == 130
     assert f"the run goes on without this command; follow it: fedrec deploy status {first.path}" in starter.said()
     assert f"end it: fedrec deploy stop {first.path} --state server" in starter.said()
 
     late = federation.node(federation.names[2])
     waiting = federation.started(second)
-    wait(lambda: first.records()[-1]["participants"] == 120, 600, "the node that came later")
+    wait(lambda: first.records()[-1]["participants"] == 120, "the node that came later")
     late.says("round ")
     assert re.search(r"(?s)connected\n.*taking part in a run of fedspectral.*round \d+ done: 40 clients", late.said())
     assert [line.partition(" to end")[0] for line in waiting.lines] == [f"waiting for {first.path}"]
@@ -95,7 +95,7 @@ def test_the_last_run_serves_while_another_trains_and_a_node_is_killed(
     ending = threading.Event()
     with running(live_app(Follower(training.run.path), ending, 0.2), ending) as page:
         if programs() is None:
-            wait(lambda: training.run.records()[-1]["missing"], 600, "the killed node among the missing")
+            wait(lambda: training.run.records()[-1]["missing"], "the killed node among the missing")
         else:
             _seen(page.base, federation.names[2], tmp_path, tmp_path_factory.mktemp("profile"))
     assert training.run.records()[-1]["missing"][0].startswith(f"{federation.names[2]}: ")
@@ -110,10 +110,10 @@ def _seen(address: str, lost: str, pictures: Path, profile: Path) -> None:
         browser.size(390, 844, phone=True)
         browser.prefer("dark")
         browser.do("POST", "/url", {"url": address})
-        wait(lambda: "of 500" in browser.run(TEXT), 600, "the page")
+        wait(lambda: "of 500" in browser.run(TEXT), "the page")
         points = len(re.findall("[ML]", browser.run(CURVE)))
-        wait(lambda: len(re.findall("[ML]", browser.run(CURVE))) > max(2, points), 600, "a curve that grows")
-        wait(lambda: f"{lost}: " in browser.run(TEXT), 600, "the killed node on the page")
+        wait(lambda: len(re.findall("[ML]", browser.run(CURVE))) > max(2, points), "a curve that grows")
+        wait(lambda: f"{lost}: " in browser.run(TEXT), "the killed node on the page")
         assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
         browser.press("svg.chart.narrow", "\ue012")  # an arrow key: the value of a round
@@ -133,7 +133,7 @@ def test_a_killed_server_is_not_called_running_and_its_nodes_say_so(federation: 
     node = federation.node(federation.names[0])
     federation.server.kill()
     node.says("the server cannot be reached; trying again in ")
-    wait(lambda: not pulse.alive(run.run.path), 120, "a silent server")
+    wait(lambda: not pulse.alive(run.run.path), "a silent server")
     said = status(run.run)[0]
     assert "interrupted (the server was last heard of" in said
     assert "--resume" in said

@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from live import wait
+from live import PATIENCE, wait
 
 FEDREC = [sys.executable, "-m", "fedrec.cli.main"]
 COMMON = ["fcf", "--rounds", "2", "--set", "dim=4", "--set", "epochs=1", "--quiet"]
 
 
 def fedrec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*FEDREC, *arguments], cwd=folder, capture_output=True, text=True, timeout=400)
+    return subprocess.run([*FEDREC, *arguments], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def trace(word: str) -> list[int]:
@@ -39,10 +39,10 @@ def test_interrupted_and_resumed_it_leaves_what_an_in_process_run_leaves(tmp_pat
     command = [*FEDREC, "run", *COMMON, "--runtime", "flower", "--nodes", "2", "--out", "a"]
     member = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, key: value})
     rounds = tmp_path / "a" / "rounds.jsonl"
-    wait(lambda: rounds.is_file() and rounds.read_text().count("\n"), 240, "the first round")
+    wait(lambda: rounds.is_file() and rounds.read_text().count("\n"), "the first round")
     assert len(trace(word)) > 4
     member.send_signal(signal.SIGINT)
-    assert member.wait(timeout=60) == 130
+    assert member.wait(timeout=PATIENCE) == 130
     assert trace(word) == [], "a process was left running"
 
     over = fedrec(tmp_path, "run", "--resume", "a", "--json", "a.json", "--quiet")

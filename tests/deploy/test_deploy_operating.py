@@ -63,7 +63,7 @@ def test_a_run_shows_a_pulse_and_hears_a_stop(tmp_path: Path, monkeypatch: pytes
     heard = threading.Event()
     stopper = threading.Thread(target=operating.stop_run, args=(server, None))
     with pulse.beating(folder, heard.set):
-        wait(lambda: pulse.alive(folder), 10, "a pulse")
+        wait(lambda: pulse.alive(folder), "a pulse")
         assert going_on(server) == folder
         stopper.start()
         assert heard.wait(10)
@@ -224,12 +224,12 @@ def test_a_federation_is_tried_stopped_and_killed(tmp_path: Path) -> None:
         for run in (first, second):
             remember(server, run.path)
             cluster.start_run(run.path)
-            wait(lambda: len(first.records()) >= 1, 120, "a round", cluster)
+            wait(lambda: len(first.records()) >= 1, "a round", cluster)
         assert "running" in status(first)[0]
         assert read_served(second.path) is None, "two runs at once"
         operating.stop_run(server, first.path)
         assert ": stopped," in status(first)[0]
-        wait(lambda: len(second.records()) >= 1, 120, "the run that waited", cluster)
+        wait(lambda: len(second.records()) >= 1, "the run that waited", cluster)
         cluster.crew.kill("superlink")
         (second.path / pulse.PULSE).touch()
         os.utime(second.path / pulse.PULSE, (1, 1))

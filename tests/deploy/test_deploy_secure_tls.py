@@ -80,7 +80,7 @@ def same(one: dict[str, Any], other: Any) -> None:
 def test_the_plain_run_in_sums(method: str, cluster: Cluster, folder: Path) -> None:
     more = {"secure_by": "clients", "secure_cohort": 6, "clients": 12} if method == "fedspectral" else {}
     settings = settings_of(method, **more)
-    found = carry_out(cluster, secure_run(folder / f"run-{method}", settings), 600)
+    found = carry_out(cluster, secure_run(folder / f"run-{method}", settings))
     for one, other in zip(found, plain(settings), strict=True):
         same(one, other)
         assert not one["missing"]
@@ -90,7 +90,7 @@ def test_the_plain_run_in_sums(method: str, cluster: Cluster, folder: Path) -> N
 def test_no_node_says_anything_of_its_own(cluster: Cluster, folder: Path) -> None:
     kinds: set[str] = set()
     if not any(folder.glob("node*/witness/*-out.txt")):  # alone, without the runs above
-        carry_out(cluster, secure_run(folder / "run-witness", settings_of("fcf")), 600)
+        carry_out(cluster, secure_run(folder / "run-witness", settings_of("fcf")))
     for text in folder.glob("node*/witness/*-out.txt"):
         head = json.loads(text.read_text().removeprefix("head.json="))
         kinds.add(head["kind"])
@@ -110,7 +110,7 @@ def test_a_node_killed_in_a_step(kind: Kind, cluster: Cluster, folder: Path) -> 
     held.unlink(missing_ok=True)
     hold.touch()
     cluster.start_run(run.path)
-    wait(held.exists, 600, f"node1 in step {kind.name}", cluster)
+    wait(held.exists, f"node1 in step {kind.name}", cluster)
     cluster.crew.kill("node1")
     hold.unlink()
     records = _end(cluster, run)
@@ -125,9 +125,9 @@ def test_a_node_killed_in_a_step(kind: Kind, cluster: Cluster, folder: Path) -> 
 
 
 def _end(cluster: Cluster, run: Any) -> list[Any]:
-    wait(lambda: len(run.records()) >= 1, 600, "the round without node1", cluster)
+    wait(lambda: len(run.records()) >= 1, "the round without node1", cluster)
     found: list[Any] = run.records()
-    wait(lambda: cluster.crew.members["run"].poll() is not None, 180, "the run's end", cluster)
+    wait(lambda: cluster.crew.members["run"].poll() is not None, "the run's end", cluster)
     return found
 
 
@@ -145,5 +145,5 @@ def _let_in(cluster: Cluster) -> bool:
     before = log.stat().st_size
     cluster.restart_node("node1")
     member = cluster.crew.members["node1"]
-    wait(lambda: member.poll() is not None or b"SuperNode ID" in log.read_bytes()[before:], 120, "node1", cluster)
+    wait(lambda: member.poll() is not None or b"SuperNode ID" in log.read_bytes()[before:], "node1", cluster)
     return member.poll() is None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from live import wait
+from live import PATIENCE, wait
 from stranger import DESCRIPTIONS, Stranger, interfaces
 
 from fedrec.data.load import load
@@ -56,7 +56,7 @@ class Federation:
         with open(self.folder / f"{name}.out", "wb") as output:
             member = subprocess.Popen([*FEDREC, *arguments], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT)
         self.members[name] = member
-        wait(lambda: until in self.said(name) or member.poll() is not None, 90, f"{name}: {self.said(name)}")
+        wait(lambda: until in self.said(name) or member.poll() is not None, f"{name}: {self.said(name)}")
         assert until in self.said(name), self.said(name)
 
     def said(self, name: str) -> str:
@@ -71,7 +71,7 @@ class Federation:
         for member in reversed(self.members.values()):
             member.send_signal(signal.SIGINT)
         for member in self.members.values():
-            member.wait(timeout=60)
+            member.wait(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_a_run_with_another_application_is_executed_nowhere(federation: Federati
     insider = Stranger(inner, federation.folder / "certificates" / "ca.crt", tmp_path)
     assert insider.lists(), "the operator's own interface should answer here"
     assert insider.runs_an_app() == []
-    wait(lambda: "ForeignApplication" in (federation.folder / "server" / "superlink.log").read_text(), 60, "refusal")
+    wait(lambda: "ForeignApplication" in (federation.folder / "server" / "superlink.log").read_text(), "refusal")
 
 
 def test_a_name_belongs_to_its_key_and_a_revoked_node_is_out_from_the_next_round_on(federation: Federation) -> None:
@@ -187,9 +187,9 @@ def test_a_name_belongs_to_its_key_and_a_revoked_node_is_out_from_the_next_round
     command = [*FEDREC, "deploy", "run", "fedavg", *options, "--rounds", "8", "--out", "run"]
     with open(federation.folder / "run.out", "wb") as output:
         run = subprocess.Popen(command, cwd=federation.folder, stdout=output, stderr=subprocess.STDOUT)
-    wait(lambda: "round 1" in federation.said("run") or run.poll() is not None, 300, federation.said("run"))
+    wait(lambda: "round 1" in federation.said("run") or run.poll() is not None, federation.said("run"))
     federation.fedrec("deploy", "revoke", "hospital-b")
-    assert run.wait(timeout=400) == 0, federation.said("run")
+    assert run.wait(timeout=PATIENCE) == 0, federation.said("run")
 
     log = (federation.folder / "server" / "superlink.log").read_text()
     assert "calls itself 'hospital-a' and is left out: that name belongs to another key" in log
@@ -202,7 +202,7 @@ def test_a_name_belongs_to_its_key_and_a_revoked_node_is_out_from_the_next_round
     assert records[-1]["participants"] == both // 2
     assert records[-1]["missing"] == ["hospital-b: its key was revoked"]
     assert "revoked" in log
-    wait(lambda: "does not let this node in" in federation.said("hospital-b"), 120, "the revoked node's own word")
+    wait(lambda: "does not let this node in" in federation.said("hospital-b"), "the revoked node's own word")
 
 
 def test_names_keys_and_lists_that_cannot_be(federation: Federation) -> None:

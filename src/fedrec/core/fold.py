@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.messages import Array, Rows
+from fedrec.extras import installed
 from fedrec.threads import thread_count
 
 Float64 = NDArray[np.float64]
 
-COMPILED = find_spec("numba") is not None
-"""Whether kernels can be used."""
 SUM_LEAST = 1 << 14
 """Numbers of a table that are worth a thread of their own."""
 
@@ -36,7 +34,7 @@ def add_rows(total: Float64, rows: Rows, weights: NDArray[np.floating[Any]] | No
     if int(rows.ids.min()) < 0 or int(rows.ids.max()) >= len(total):
         raise ValueError(f"rows name an item that is none of {len(total)}")
     each = np.ones(clients) if weights is None else np.ascontiguousarray(weights, np.float64)
-    if not COMPILED:
+    if not installed("numba"):
         from scipy.sparse import csc_matrix
 
         of_row = np.repeat(each, np.diff(rows.start))  # one entry a column: every row is added without sorting

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +21,11 @@ from fedrec.evaluation.metrics import (
     one_target,
     values,
 )
+from fedrec.extras import installed
 from fedrec.threads import over_rows
 
 Float32 = NDArray[np.float32]
 
-COMPILED = find_spec("numba") is not None
 _CELLS = 1 << 22  # scores copied at once where a copy is needed
 
 
@@ -82,7 +81,7 @@ def evaluate_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSe
     plain = (
         scores.dtype == np.float32 and scores.flags.c_contiguous and all(len(h) == len(scores) for h in parts.values())
     )
-    if not (single and plain and 1 <= len(parts) <= 2 and len(scores) and COMPILED):
+    if not (single and plain and 1 <= len(parts) <= 2 and len(scores) and installed("numba")):
         return {part: evaluate(scores, held, metrics) for part, held in parts.items()}
     return dict(zip(parts, _in_one_pass(scores, list(parts.values()), metrics), strict=True))
 

@@ -12,7 +12,6 @@ everything else in its table has no gradient and does not move.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Literal
 
 import numpy as np
@@ -22,15 +21,11 @@ from fedrec import keyed
 from fedrec.core.block import Block
 from fedrec.data.ragged import Int64, offsets
 from fedrec.errors import BadInput
+from fedrec.extras import installed
 from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Counts, Samples, count
 
 Objective = Literal["bce", "bpr"]
-
-
-def has_numba() -> bool:
-    """Whether the fused kernels can run here."""
-    return importlib.util.find_spec("numba") is not None
 
 
 def draw(
@@ -56,7 +51,7 @@ def draw(
         from fedrec.learn.torch.samples import draw_torch
 
         return draw_torch(block, negatives, keys, pairs, device)
-    if engine != "numpy" and has_numba():
+    if engine != "numpy" and installed("numba"):
         from fedrec.learn.kernel.samples import draw_kernel
 
         return draw_kernel(block, negatives, keys, pairs, threads)

@@ -6,9 +6,9 @@ from fedrec.backbones.base import Backbone
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32
 from fedrec.errors import BadInput
+from fedrec.extras import installed
 from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Samples
-from fedrec.learn.samples import has_numba
 from fedrec.learn.trained import LocalSettings, Trained, Work
 
 
@@ -50,9 +50,10 @@ def train_block(
 
 def engine_of(engine: str, backbone: Backbone, device: str) -> str:
     """Which engine trains: the kernel where it can and may, else torch."""
-    fits = backbone.kernel is not None and device == "cpu" and has_numba()
+    compiles = installed("numba")
+    fits = backbone.kernel is not None and device == "cpu" and compiles
     if engine == "kernel" and not fits:
-        why = f"device {device}" if device != "cpu" else f"backbone {backbone.name}" if has_numba() else "no numba"
+        why = f"device {device}" if device != "cpu" else f"backbone {backbone.name}" if compiles else "no numba"
         raise BadInput(f"engine=kernel cannot train here ({why}); use engine=auto")
     return "kernel" if fits and engine in ("auto", "kernel") else "torch"
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Keys
-from fedrec.learn.samples import has_numba
+from fedrec.extras import installed
 from fedrec.privacy.draws import Draws, KeyedDraws, SystemDraws, laplace, normal
 from fedrec.privacy.fields import Part, Sent, densified, protected, with_fields
 from fedrec.threads import over_pieces
@@ -58,7 +58,7 @@ class Noise:
     def _add(self, numbers: NDArray[np.floating], draws: Draws) -> None:
         """Add noise in place, some rows at a time."""
         rows, width = numbers.shape
-        if isinstance(draws, KeyedDraws) and self.kind == "laplace" and numbers.size >= LARGE and has_numba():
+        if isinstance(draws, KeyedDraws) and self.kind == "laplace" and numbers.size >= LARGE and installed("numba"):
             from fedrec.privacy.noise_kernel import add_laplace
 
             over_pieces(add_laplace, np.diff(draws.start), (numbers, draws.start, draws.streams, self.scale))

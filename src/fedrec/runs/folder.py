@@ -22,7 +22,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from fedrec.core.settings import build
 from fedrec.core.state import BadState, Expected
 from fedrec.data.fingerprint import Fingerprint
 from fedrec.errors import BadInput
+from fedrec.extras import installed
 from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
@@ -273,7 +273,7 @@ class RunFolder:
             import pandas as pd
 
             table = pd.DataFrame({"user": np.asarray(user_ids, dtype=str), **per_user})
-            if find_spec("pyarrow"):
+            if installed("pyarrow"):
                 replace_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
             else:  # a machine that only trains
                 replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ from numpy.typing import NDArray
 
 from fedrec.data.ragged import Int32, Int64, Ragged
 from fedrec.errors import BadInput
+from fedrec.extras import installed
 from fedrec.threads import over_rows
-
-COMPILED = find_spec("numba") is not None
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def best_columns(
     columns = np.arange(own.shape[1]) if columns is None else columns
     k = min(k, max(1, len(columns)))
     items, values = np.empty((len(own), k), np.int32), np.empty((len(own), k), np.float32)
-    if COMPILED:
+    if installed("numba"):
         from fedrec.runs.top_kernel import best_of_rows
 
         over_rows(best_of_rows, len(own), (own, columns, items, values))

@@ -76,9 +76,9 @@ def test_the_kernel_lists_what_numpy_lists(monkeypatch: pytest.MonkeyPatch) -> N
     )
     columns = np.array([0, 2, 5, 6, 7, 11, 12, 29])
     for k, some in ((4, None), (40, None), (5, columns), (1, columns[:1])):
-        monkeypatch.setattr(recommendations, "COMPILED", True)
+        monkeypatch.setattr(recommendations, "installed", lambda _: True)
         items, values = recommendations.best_columns(scores, owned, k, some)
-        monkeypatch.setattr(recommendations, "COMPILED", False)
+        monkeypatch.setattr(recommendations, "installed", lambda _: False)
         plain = recommendations.best_columns(scores, owned, k, some)
         np.testing.assert_array_equal(items, plain[0])
         np.testing.assert_array_equal(values, plain[1])

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from fedrec.core.fold import COMPILED
 from fedrec.core.messages import Float32
 from fedrec.core.method import Keys
 from fedrec.core.reference import Central, Reference, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.extras import installed
 from fedrec.maths.interaction_matrix import matrix
 
 ROWS = 256
@@ -49,7 +49,7 @@ def ease_weights(cooccurrence: Any, lam: float) -> Float32:
     from fedrec.maths.sparse_inverse import dense_inverse, inverse
 
     n = cooccurrence.shape[0]
-    if issparse(cooccurrence) and not COMPILED:  # its elimination is a kernel
+    if issparse(cooccurrence) and not installed("numba"):  # its elimination is a kernel
         cooccurrence = cooccurrence.toarray()
     try:
         if issparse(cooccurrence):

@@ -28,10 +28,10 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.errors import BadInput
+from fedrec.extras import installed
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.sample_arrays import Samples
-from fedrec.learn.samples import has_numba
 from fedrec.learn.torch.workers import over_chunks
 from fedrec.methods.two_views.autograd import autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives
@@ -125,7 +125,7 @@ def train_two_views(
     closed = (
         engine != "torch"
         and device == "cpu"
-        and has_numba()
+        and installed("numba")
         and all(closed_form_fits(phase, backbone) for phase in phases)
     )
     out = TwoViewsTrained(

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from fedrec.backbones.vae import Bags
+from fedrec.extras import installed
 from fedrec.learn.adam import descend
-from fedrec.learn.samples import has_numba
 from fedrec.methods.vae.plan import LocalPlan
 
 
@@ -38,7 +38,7 @@ class OwnLayers:
     ) -> None:
         self.start, self.weights, self.rate, self.adam = start, weights, rate, adam
         self.accumulate = accumulate
-        self.kernel = (weights.device.type == "cpu" and has_numba()) if kernel is None else kernel
+        self.kernel = (weights.device.type == "cpu" and installed("numba")) if kernel is None else kernel
         rows, width = weights.shape
         users = len(start) - 1
         self.inputs = weights.new_zeros((rows, epochs))
