@@ -23,7 +23,6 @@ from fedrec.cli import (
     reproduce,
     run,
     serve,
-    sweep,
     tune,
     update,
     watch,
@@ -51,7 +50,6 @@ app.command("export")(export.export)
 app.command("audit", cls=audit.OPTIONS)(audit.audit)
 app.command("methods")(methods.methods)
 app.command("check")(check.check)
-analyse.app.command("sweep", cls=sweep.OPTIONS)(sweep.sweep)
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(data.app, name="data")
 app.add_typer(deploy.app, name="deploy")
