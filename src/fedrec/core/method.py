@@ -196,6 +196,13 @@ class Method(ABC, Generic[S, P, U, D]):
         """Fields of an upload that are whole values, not changes, each with what it is a change of (as sent)."""
         return {}
 
+    def new_client(self, server: S) -> D | None:
+        """What one client receives that was not in training; None: what all clients receive, on average.
+
+        For methods whose downloads cannot be averaged number by number.
+        """
+        return None
+
     def fold_in(self, download: D, world: World, block: Block, keys: Keys) -> P:
         """Private state of clients that were not in training, out of their own histories; nothing is sent.
 

@@ -18,7 +18,10 @@ AT_ONCE = 256
 
 
 def new_download(method: Method[Any, Any, Any, Any], server: Any, world: World) -> Any:
-    """What one new client receives: shared fields as they are, personal ones as all clients receive them on average."""
+    """What one new client receives: what the method says, or shared fields as they are and personal ones on average."""
+    own = method.new_client(server)
+    if own is not None:
+        return own
     first = method.download(server, np.zeros(1, np.int64))
     personal = [name for name, axis, _ in fields_of(first) if axis is not Axis.SHARED]
     if not personal:

@@ -134,6 +134,14 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
     def download(self, server: FewServer, clients: Int64) -> FewDownload:
         return FewDownload(server.base, of_clients(server.ids, clients), of_clients(server.values, clients))
 
+    def new_client(self, server: FewServer) -> FewDownload:
+        """The mean of all clients' tables, in as many rows as it takes."""
+        n_items, dim = server.base.shape
+        total = np.zeros((n_items + 1, dim))  # the extra row takes what is not there
+        np.add.at(total, server.ids, server.values)
+        mean = (total[:-1] / len(server.ids)).astype(np.float32)
+        return FewDownload(server.base, np.arange(n_items, dtype=np.int32)[None], mean[None])
+
     def tables(self, private: FewPrivate, download: FewDownload) -> Float32:
         """Section 5.1.3's blend, written out: ``[clients, n_items, d]``."""
         from fedrec.maths.neighbours import FewRows

@@ -11,6 +11,7 @@ import pytest
 from fedrec.core import wire
 from fedrec.core.block import Block, World
 from fedrec.core.method import D, Keys, Method, P, Reply, S, U, Update
+from fedrec.core.newcomers import folded, new_download
 from fedrec.core.settings import build
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
@@ -241,7 +242,24 @@ def test_the_approximate_mode_with_room_for_all_equals_the_exact_one() -> None:
             server = method.aggregate(server, iter([Reply(block.clients, update.upload)]), Keys(5, number))
             private = update.private
         states.append(method.score(private, method.download(server, block.clients), block))
-    np.testing.assert_allclose(states[0], states[1], atol=1e-4)
+        stranger = block_of([8, 4])
+        given_to_it = new_download(method, server, world_of(block))
+        states.append(folded(method, given_to_it, world_of(block), stranger, 5, wire.Form("dense", "float32")))
+    np.testing.assert_allclose(states[0], states[2], atol=1e-4)
+    np.testing.assert_allclose(states[1], states[3], atol=1e-3)  # somebody new: more steps of Adam, from equal tables
+
+
+def test_somebody_new_starts_from_the_mean_of_the_approximate_tables() -> None:
+    """By hand: two clients of three items, of which they changed item 1 both and item 2 one."""
+    method, world = approximate(neighbours=2, rows=2), world_of(block_of([1, 1]))
+    start = method.start_server(world, Keys(5, 0))
+    ids = np.array([[1, 2], [1, world.n_items]], np.int32)
+    values = np.zeros((2, 2, 4), np.float32)
+    values[0, 0], values[0, 1], values[1, 0] = 2, 4, 6
+    received = new_download(method, replace(start, ids=ids, values=values), world)
+    np.testing.assert_array_equal(received.ids[0], np.arange(world.n_items))
+    assert received.values[0, :4].tolist() == [[0.0] * 4, [4.0] * 4, [2.0] * 4, [0.0] * 4]
+    assert not received.values[0, 3:].any()
 
 
 def test_the_approximate_mode_sends_no_more_than_its_rows() -> None:
