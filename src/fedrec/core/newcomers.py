@@ -50,7 +50,8 @@ def _added(total: Any, content: Any, method: str) -> Any:
         return Rows(np.zeros(2, np.int64), content.ids[:0], content.values[:0], content.n_items)
     if isinstance(content, dict):
         return {key: _added((total or {}).get(key), part, method) for key, part in content.items()}
-    if not isinstance(content, np.ndarray):
+    listed = isinstance(content, np.ndarray) and content.dtype.kind != "f" and content.ndim > 1  # numbers of things
+    if listed or not isinstance(content, np.ndarray):
         raise BadInput(f"{method} sends every client something of its own that somebody new does not have")
     if content.dtype.kind != "f":  # numbers of clients, marks: zero says that nothing is known of this one
         return np.zeros((1, *content.shape[1:]), content.dtype)

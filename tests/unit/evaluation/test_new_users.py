@@ -16,6 +16,7 @@ from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute
+from fedrec.methods.fedca.approx import FedCaApprox
 
 PROTOCOL = "strict-new-users"
 
@@ -80,6 +81,14 @@ def test_on_a_planted_world_somebody_new_is_served_better_than_by_popularity(met
     given = {"data": "planted", "protocol": PROTOCOL, "rounds": rounds, "evaluate_every": rounds}
     popular = execute(resolve("popularity", {"data": "planted", "protocol": PROTOCOL})).metrics["HR@10/99"]
     assert execute(resolve(method, given)).metrics["HR@10/99"] > popular + 0.1
+
+
+def test_lists_of_numbers_are_not_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fedca-approx sends item numbers with its rows; without a word of its own on newcomers it is refused."""
+    monkeypatch.setattr(FedCaApprox, "new_client", lambda self, server: None)
+    chosen = {"data": "demo", "protocol": PROTOCOL, "rounds": 1, "settings": {"dim": 4, "rows": 8, "epochs": 1}}
+    with pytest.raises(BadInput, match="fedca-approx sends every client something of its own"):
+        execute(resolve("fedca-approx", chosen))
 
 
 def test_per_user_values_are_those_of_the_new_users(tmp_path: Path) -> None:
