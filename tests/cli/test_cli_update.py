@@ -60,7 +60,7 @@ def test_it_says_what_was_added_and_goes_on_beside_the_run(updated: Cli) -> None
         (
             "fedavg",
             [(u.replace("u", "v"), i, t) for u, i, t in ROWS],
-            "it has no user 'u00', one of 30 that are missing",
+            "30 of the 30 users are missing",
         ),
         ("popularity", ROWS, "its method is popularity, not fedavg"),
     ],

@@ -80,10 +80,12 @@ def _misfit(run: RunFolder, update: RunFolder) -> str | None:
         return f"its method is {methods[1]}, not {methods[0]}"
     if old is None or new is None:
         return "it does not say whom and what it knows"
-    for what, before, now in (("item", old.item_ids, new.item_ids), ("user", old.user_ids, new.user_ids)):
-        gone = np.setdiff1d(before, now)
-        if len(gone):
-            return f"it has no {what} {str(gone[0])!r}, one of {len(gone)} that are missing"
+    gone = np.setdiff1d(old.item_ids, new.item_ids)
+    if len(gone):
+        return f"it has no item {str(gone[0])!r}, one of {len(gone)} that are missing"
+    lost = len(np.setdiff1d(old.user_ids, new.user_ids))
+    if lost:  # a log names no users
+        return f"{lost} of the {len(old.user_ids)} users are missing"
     return None
 
 
