@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.util import find_spec
 
 from fedrec.errors import BadInput
@@ -25,6 +26,12 @@ def installed(package: str) -> bool:
     """Whether a package can be imported; it is not imported for that."""
     if package in sys.modules:
         return sys.modules[package] is not None
+    return _found(package)
+
+
+@cache
+def _found(package: str) -> bool:
+    """Looked for on disk once: kernels are asked for in every round."""
     return find_spec(package) is not None
 
 

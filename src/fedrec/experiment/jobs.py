@@ -53,7 +53,7 @@ def folder_state(path: Path, settings: RunSettings) -> State:
         raise BadInput(f"{path} is used for something else than a run; {advice}") from None
     there = folder.settings()
     before, now = (s.model_dump(mode="json", exclude=set(HOW_ONLY)) for s in (there, settings))
-    before["settings"] = _defaults(there.method) | before["settings"]  # a setting that came later is at its default
+    before["settings"] = _defaults(settings.method) | before["settings"]  # a setting that came later is at its default
     flat = [{**{k: v for k, v in one.items() if k != "settings"}, **one["settings"]} for one in (before, now)]
     changed = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
     if changed:

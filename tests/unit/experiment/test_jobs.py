@@ -33,6 +33,12 @@ def test_a_setting_that_came_later_and_is_not_at_its_default_makes_another_run(t
         folder_state(tmp_path / "run", settings(aggregate="within"))
 
 
+def test_a_folder_that_names_a_method_nobody_knows_holds_another_run(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "run", settings().model_copy(update={"method": "evil.py:Evil"}))
+    with pytest.raises(BadInput, match=r"other settings \(method is 'evil.py:Evil' there, 'fedcia' now\)"):
+        folder_state(tmp_path / "run", settings())
+
+
 def test_another_device_is_no_other_run_and_another_seed_is(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "run", settings())
     assert folder_state(tmp_path / "run", settings().model_copy(update={"device": "cuda"})) == "unfinished"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.analyse.shared import Out, about_data, end_with, file_of, given, metrics_of, write
 from fedrec.errors import BadInput
+
+if TYPE_CHECKING:
+    from fedrec.cli.progress import Lines
+    from fedrec.experiment.jobs import Job
 
 app = typer.Typer()
 
@@ -32,7 +37,6 @@ def filters(
 
     Runs lie below the folder; those that are there already are read, not run again.
     """
-    from fedrec.cli.progress import Lines
     from fedrec.experiment.analyses import filters as analysis
     from fedrec.report.figures.filters import filters_csv, filters_figure
 
@@ -42,9 +46,7 @@ def filters(
     )  # fmt: skip
     name = file_of(context, "filters")
     planned = analysis.plan(asked, given(context), out / f"{name}-seed{context.params['seed']}")
-    watcher = Lines(quiet, jobs)
-    watcher.known(planned.jobs)
-    shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
+    shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=_watcher(planned.jobs, quiet, jobs))
     write(out, name, filters_figure(shown, about_data(context)), filters_csv(shown))
     end_with(failures)
 
@@ -73,7 +75,6 @@ def privacy(
     from rich.console import Console
     from rich.table import Table
 
-    from fedrec.cli.progress import Lines
     from fedrec.experiment.analyses import privacy as analysis
     from fedrec.report.figures.analyses import curves
     from fedrec.report.text.csv_text import csv_text
@@ -84,9 +85,7 @@ def privacy(
     asked = analysis.Asked(method, *numbers, at)
     name = f"{file_of(context, 'privacy')}-{method}"
     planned = analysis.plan(asked, given(context), out / f"{name}-seed{context.params['seed']}")
-    watcher = Lines(quiet, jobs)
-    watcher.known(planned.jobs)
-    rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
+    rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=_watcher(planned.jobs, quiet, jobs))
     table = Table(*analysis.HEAD)
     for row in analysis.table(rows):
         table.add_row(*row)
@@ -116,7 +115,6 @@ def sweep(
     FedCA Figure 8: --vary participation=0.2,0.4,0.6,0.8,1; Figures 9 and 10: --vary alpha=...; Figures 11 and 12:
     --vary beta=.... Runs lie below the folder; those that are there already are read, not run again.
     """
-    from fedrec.cli.progress import Lines
     from fedrec.experiment.analyses import sweep as analysis
     from fedrec.report.figures.analyses import curves, points_csv
 
@@ -129,11 +127,18 @@ def sweep(
         method, key, o.numbers(text, "--vary", float), given(context),
         o.numbers(seeds, "--seeds", int), out / name,
     )  # fmt: skip
-    watcher = Lines(quiet, jobs)
-    watcher.known(planned.jobs)
-    points, failures = analysis.carry_out(planned, parallel=jobs, watcher=watcher)
+    points, failures = analysis.carry_out(planned, parallel=jobs, watcher=_watcher(planned.jobs, quiet, jobs))
     asked = context.params
     about = f"{asked['data']}, protocol {asked['protocol']}, seeds {seeds}"
     figure = curves(points, f"{method}: {key}", about, key, metrics_of(points))
     write(out, name, figure, points_csv(points, key, "part"))
     end_with(failures)
+
+
+def _watcher(planned: Iterable[Job], quiet: bool, jobs: int) -> Lines:
+    """Says which runs are there already, and then how the others go."""
+    from fedrec.cli.progress import Lines
+
+    watcher = Lines(quiet, jobs)
+    watcher.known(planned)
+    return watcher
