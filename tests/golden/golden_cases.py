@@ -237,6 +237,7 @@ CASES: dict[str, Case] = {
     "fedelsa": case("fedelsa"),
     "fedspectral": case("fedspectral"),
     "fedspectral ease": case("fedspectral", filter="ease"),
+    "fedspectral ease balanced": case("fedspectral", filter="ease", balance=0.25, keep_diagonal=True),
     "fedspectral own": case("fedspectral", {"clients": 7}, own=0.3),
     "fedspectral some": case("fedspectral", {"participation": 0.5}, shrink=0.0),
     "fedcia gfcf": case("fedcia", {"clients": 7}, form="full"),

@@ -36,6 +36,19 @@ def chance(task: Task, part: Part, metric: str) -> float:
     return float(np.nanmean(values(Positions(hit, first, n), (wanted,))[metric]))
 
 
+def guesses(task: Task, part: Part) -> float:
+    """How many independent guesses a ranking that all clients share makes on their held-out items.
+
+    Clients that learn from nobody still share a start. Where a few items are held out by most users, that start ranks
+    them for everybody at once: one lucky guess counts many times. With ``w_j`` the share of the held-out items that is
+    item j, each user's counting one, it is ``1 / sum_j w_j^2``: as many as users where all held-out items differ.
+    """
+    targets = task.valid if part == "valid" else task.test
+    evaluated = max(1, int((targets.counts > 0).sum()))
+    weights = np.bincount(targets.values, weights=1.0 / targets.counts[targets.owners], minlength=1) / evaluated
+    return float(1.0 / max((weights**2).sum(), 1e-12))
+
+
 def leak_banner(
     local: MetricSums | Mapping[str, Float64],
     chance: float,
@@ -43,13 +56,15 @@ def leak_banner(
     *,
     protocol: str = "this protocol",
     single: bool = True,
+    independent: float | None = None,
     min_z: float = 4.0,
     min_gain: float = 0.03,
 ) -> str | None:
     """A warning where the control without federation beats chance, else None.
 
     One-sided test of the mean of ``metric`` over users: ``z > min_z`` and at least ``min_gain`` above chance.
-    The metrics lie in [0, 1], so ``chance * (1 - chance)`` bounds the variance under chance. Where a client
+    The metrics lie in [0, 1], so ``chance * (1 - chance)`` bounds the variance under chance; ``independent`` is what
+    :func:`guesses` gives, where users' guesses are no more independent than that. Where a client
     holds several users (``single=False``) they learn from one another, and beating chance proves nothing.
     """
     if not single:
@@ -58,7 +73,8 @@ def leak_banner(
     if metric not in sums.sums or not sums.count:
         return None
     reached = sums.means()[metric]
-    error = math.sqrt(max(chance * (1.0 - chance), 1e-12) / sums.count)
+    independent = sums.count if independent is None else min(independent, sums.count)
+    error = math.sqrt(max(chance * (1.0 - chance), 1e-12) / independent)
     z = (reached - chance) / error
     if z <= min_z or reached - chance < min_gain:
         return None

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
-from fedrec.evaluation.canary import chance
+from fedrec.evaluation.canary import chance, guesses
 from fedrec.experiment import pool
 from fedrec.experiment.entrants import Entrant, entrants, of_folders
 from fedrec.experiment.jobs import Job, OtherSettings, folder_state, open_jobs, reason_of
@@ -205,10 +205,10 @@ def carry_out(
         reasons = pool.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
     else:
         reasons = open_jobs(heap)
-    return [_compared(jobs, chances, reasons) for jobs, chances in zip(plans, known, strict=True)]
+    return [_compared(jobs, by_chance, reasons) for jobs, by_chance in zip(plans, known, strict=True)]
 
 
-def _compared(jobs: Jobs, known: Mapping[str, float], reasons: Mapping[Path, str]) -> Comparison:
+def _compared(jobs: Jobs, known: ByChance, reasons: Mapping[Path, str]) -> Comparison:
     reasons, loaded = dict(reasons), []
     for job in jobs.jobs:
         if job.folder in reasons:
@@ -223,17 +223,27 @@ def _compared(jobs: Jobs, known: Mapping[str, float], reasons: Mapping[Path, str
         raise BadInput(f"no run in {jobs.out} is finished; start them with the same command without --so-far")
     if not loaded:
         raise RuntimeError(f"every run failed; the first because of {failures[0].reason}")
-    return compare_runs(loaded, failures=failures, chance=known)
+    return compare_runs(loaded, failures=failures, **known)
 
 
-def exact_chance(prepared: Prepared) -> dict[str, float]:
-    """What a random scorer gets under a run's protocol on its data, by metric."""
+class ByChance(TypedDict):
+    """What :func:`compare_runs` is told of guessing under a protocol on some data."""
+
+    chance: dict[str, float]
+    """What a random scorer gets, by metric."""
+    guesses: float
+    """How many guesses are independent where all clients rank alike."""
+
+
+def exact_chance(prepared: Prepared) -> ByChance:
+    """What guessing gets under a run's protocol on its data."""
     task = prepared.task
     names = dict.fromkeys([*shown(task.protocol), main_metric(task.protocol), canary_metric(task.protocol)])
-    return {name: chance(task, "test", name) for name in names if not name.endswith("!")}
+    values = {name: chance(task, "test", name) for name in names if not name.endswith("!")}
+    return {"chance": values, "guesses": guesses(task, "test")}
 
 
-def _known(jobs: Jobs) -> dict[str, float]:
+def _known(jobs: Jobs) -> ByChance:
     prepared = prepare(jobs.control)
     _refuse_other_data(jobs, prepared)
     return exact_chance(prepared)

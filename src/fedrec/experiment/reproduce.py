@@ -275,10 +275,10 @@ def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, Fi
         if not runs:
             banners.append(None)
             continue
-        chance = exact_chance(prepare(next(job for job in jobs if job.settings.method == "random").settings))
-        banners.append(compare_runs(runs, chance=chance).banner)
+        by_chance = exact_chance(prepare(next(job for job in jobs if job.settings.method == "random").settings))
+        banners.append(compare_runs(runs, **by_chance).banner)
         if which == "ours":
-            known = chance
+            known = by_chance["chance"]
     return replace(panel, banner=banners[0], strict_banner=banners[1], chance=known)
 
 

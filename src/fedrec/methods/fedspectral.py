@@ -5,7 +5,8 @@ interactions with the top eigenvectors of the normalised item-item matrix ``M = 
 Each round the server sends a thin matrix W; every client returns ``sum_u a_u' (a_u W) / |a_u|`` over its users,
 an ``[m, k]`` table and nothing else, and the server takes one step of subspace iteration
 (:mod:`fedrec.maths.subspace_iteration`). Item degrees ride along as one more column. The score is
-``a_u D^-1/2 V f(E) V' D^1/2`` with ``f(e) = e / (e + shrink)``.
+``a_u D^-1/2 V f(E) V' D^1/2`` with ``f(e) = e / (e + shrink)``. With ``filter=ease`` the users' weights are one, and
+the eigenpairs stand for ``X'X`` in EASE (:mod:`fedrec.maths.thin_ease`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from fedrec.data.ragged import Int32, Int64, offsets
 from fedrec.maths import subspace_iteration
 from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 from fedrec.maths.subspace_iteration import Pairs
+from fedrec.maths.thin_ease import ThinEase, thin_ease
 from fedrec.methods.fedease import NothingPrivate
 
 
@@ -42,6 +44,16 @@ class FedSpectralSettings(PrivacySettings):
     )
     shrink: float = Field(0.02, ge=0, description="how far small eigenvalues are shrunk (0: the ideal low-pass filter)")
     lam: float = Field(500.0, gt=0, description="L2 penalty lambda of filter=ease")
+    balance: float = Field(
+        0.0,
+        ge=0,
+        le=0.5,
+        description="filter=ease: power of item counts that X'X is divided by from both sides before its eigenpairs "
+        "are taken (0.25: rare items have their say in them, 0.5: they outweigh the others)",
+    )
+    keep_diagonal: bool = Field(
+        False, description="filter=ease: what the eigenpairs leave of the diagonal of X'X, the item counts, is kept"
+    )
     back: float = Field(0.5, description="power of item degrees on the filtered signal (GF-CF: 0.5)")
     own: float = Field(
         0.0, ge=0, description="weight of the client's own filter beside the global one (clients with many users)"
@@ -96,6 +108,10 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         robust="bound+rows",
         departures=(
             "eigenvalues are shrunk, e / (e + shrink), instead of cut off",
+            "filter=ease is EASE with X'X replaced by eigenpairs; balance=0.25 lets rare items count in them, and "
+            "keep_diagonal=true keeps what they leave of the diagonal",
+            "the default defence bounds clients with long histories, which costs filter=ease some quality "
+            "(--robust none)",
             "with partial participation the answers of a round are mixed with the operator known before",
             "without secure aggregation or noise, the rows of a client with one user name that user's items",
         ),
@@ -172,16 +188,27 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         )
 
     def diagonal(self, degrees: Any) -> Any:
-        """The diagonal that M is normalised by: item degrees, or ones where X'X itself is wanted."""
-        return degrees if self.settings.filter == "lowpass" else (degrees > 0).astype(degrees.dtype)
+        """The diagonal that M is normalised by: item degrees, or a power of them (ones where X'X itself is wanted)."""
+        if self.settings.filter == "lowpass":
+            return degrees
+        return np.where(degrees > 0, degrees, 1.0) ** (2 * self.settings.balance) * (degrees > 0)
+
+    def eigenvectors(self, model: Spectrum) -> Float32:
+        """V ``[m, k]`` of the normalised matrix."""
+        return unit_columns(model.sent * np.sqrt(self.diagonal(model.degrees))[:, None])
+
+    def ease(self, model: Spectrum) -> ThinEase:
+        """EASE with ``X'X = D^b V E V' D^b`` and, if kept, the rest of its diagonal."""
+        factors = self.eigenvectors(model) * np.sqrt(self.diagonal(model.degrees))[:, None]
+        counts = model.degrees if self.settings.keep_diagonal else None
+        return thin_ease(factors, model.values, self.settings.lam, counts)
 
     def score(self, private: NothingPrivate, model: Spectrum, block: Block, items: Int32 | None = None) -> Float32:
         histories = matrix(block.train, block.n_items)
-        values = model.values.astype(np.float64)
-        vectors = unit_columns(model.sent * np.sqrt(self.diagonal(model.degrees))[:, None])  # [m, k] V
         if self.settings.filter == "ease":
-            scores = low_rank_ease(histories, vectors, values, self.settings.lam)
+            scores = self.ease(model).scores(histories)
         else:
+            values, vectors = model.values.astype(np.float64), self.eigenvectors(model)
             response = (values / np.maximum(values + self.settings.shrink, 1e-12)).astype(np.float32)
             root = inverse_root(model.degrees).astype(np.float32)[:, None]
             signal = np.asarray(histories @ (vectors * root)) * response  # [users, k]
@@ -220,19 +247,6 @@ def at_unit_scale(sent: Float64) -> Float64:
 def unit_columns(vectors: Float32) -> Float32:
     """Columns of length one."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-12), np.float32)
-
-
-def low_rank_ease(histories: object, vectors: Float32, values: Float64, lam: float) -> Float32:
-    """EASE's scores with ``X'X = V E V'``: nothing of size ``m x m`` is built.
-
-    ``P = (V E V' + lambda I)^-1 = (I - V f V') / lambda`` with ``f = e / (e + lambda)``, hence
-    ``B_ij = (V f V')_ij / (1 - q_j)`` off the diagonal, ``q_j = (V f V')_jj`` (Steck, Eq. 8).
-    """
-    response = (values / (values + lam)).astype(np.float32)
-    smooth = (np.asarray(histories @ vectors) * response) @ vectors.T  # type: ignore[operator]
-    own = (vectors**2) @ response  # [m] q
-    smooth -= np.asarray(histories.multiply(own[None, :]).todense())  # type: ignore[attr-defined]
-    return np.asarray(smooth / np.maximum(1.0 - own, 1e-6)[None, :], np.float32)
 
 
 def add_own(scores: Float32, histories: object, block: Block, weight: float, degrees: Float32) -> Float32:

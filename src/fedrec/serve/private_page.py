@@ -22,7 +22,7 @@ from fedrec.experiment.open import opened
 from fedrec.experiment.recommend import Recommender
 from fedrec.maths.interaction_matrix import inverse_root
 from fedrec.methods.fedease import FedEase
-from fedrec.methods.fedspectral import FedSpectral, unit_columns
+from fedrec.methods.fedspectral import FedSpectral
 from fedrec.report.page.parts import data_block
 from fedrec.report.page.render import head, page_style
 from fedrec.runs.atomic import write_text
@@ -97,13 +97,12 @@ def cut(weights: NDArray[np.float32], strongest: int) -> tuple[NDArray[np.int32]
 def _spectral(method: FedSpectral, download: Any) -> dict[str, Any]:
     """Scores as ``((sum of scale * vectors over the history) * response) vectors' * back``."""
     settings = method.settings
-    values = download.values.astype(np.float64)
-    vectors = unit_columns(download.sent * np.sqrt(method.diagonal(download.degrees))[:, None])  # [m, k]
     if settings.filter == "ease":
-        response = (values / (values + settings.lam)).astype(np.float32)
-        back = (1.0 / np.maximum(1.0 - (vectors**2) @ response, 1e-6)).astype(np.float32)
-        scale = np.ones(len(vectors), np.float32)
+        model = method.ease(download)
+        vectors, back = model.factors, model.into
+        response, scale = (np.ones(size, np.float32) for size in vectors.shape[::-1])
     else:
+        values, vectors = download.values.astype(np.float64), method.eigenvectors(download)  # [m, k]
         response = (values / np.maximum(values + settings.shrink, 1e-12)).astype(np.float32)
         scale = inverse_root(download.degrees).astype(np.float32)
         back = np.where(download.degrees > 0, download.degrees, 0.0) ** np.float32(settings.back)

@@ -9,7 +9,7 @@ from private_tables import batch, private_table_trainer
 
 from fedrec.data.interactions import Interactions
 from fedrec.errors import BadInput
-from fedrec.evaluation.canary import chance, leak_banner
+from fedrec.evaluation.canary import chance, guesses, leak_banner
 from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.protocols import find
 from fedrec.evaluation.sums import MetricSums
@@ -88,3 +88,18 @@ def test_negatives_come_from_outside_the_pool_and_cover_it() -> None:
 def test_a_user_with_everything_cannot_draw_negatives() -> None:
     with pytest.raises(BadInput, match="position 1 has every item"):
         batch(ragged([0], [0]), ragged([0], [0, 1]), np.array([1, 2], np.uint64), 2, 4)
+
+
+def test_a_start_that_all_share_is_one_guess_for_everybody() -> None:
+    """Ten users, nine of whom hold out the same item: a lucky start looks like nine hits, and is one guess."""
+    users = np.repeat(np.arange(10), 3).astype(np.int32)
+    last = np.array([0] * 9 + [1])
+    items = np.stack([np.arange(10) + 2, np.arange(10) + 12, last], axis=1).reshape(-1).astype(np.int32)
+    user_ids, item_ids = (np.array([str(i) for i in range(count)]) for count in (10, 22))
+    data = Interactions("skewed", users, items, user_ids, item_ids, times=np.arange(30))
+    task = find("strict").prepare(data, 0)
+    assert guesses(task, "test") == pytest.approx(1 / (0.9**2 + 0.1**2))
+    lucky = {"HR@10/99": np.tile(np.array([1.0] * 9 + [0.0]), 30)}
+    assert leak_banner(lucky, 0.1) is not None
+    assert leak_banner(lucky, 0.1, independent=guesses(task, "test")) is None
+    assert leak_banner(lucky, 0.1, independent=100.0) is not None

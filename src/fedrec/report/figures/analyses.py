@@ -61,7 +61,8 @@ def curves(
         axes.set_xlabel(x, color=INK, fontsize=10)
         axes.set_title(metric, fontsize=10, color=INK, loc="left")
         axes.grid(axis="y", color=FAINT, linewidth=0.7)
-        axes.set_ylim(bottom=0)
+        highest = max((p.value for p in points if p.metric == metric), default=0.0)
+        axes.set_ylim(0, 1.05 * max(highest, 1e-9))  # a margin of the values, not of how far they lie apart
     beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(metrics) == 1 else {}
     panels[0].legend(frameon=False, fontsize=9, **beside)
     return figure

@@ -143,9 +143,16 @@ class Comparison:
 
 
 def compare_runs(
-    runs: Iterable[FinishedRun], *, failures: Iterable[Failure] = (), chance: Mapping[str, float] | None = None
+    runs: Iterable[FinishedRun],
+    *,
+    failures: Iterable[Failure] = (),
+    chance: Mapping[str, float] | None = None,
+    guesses: float | None = None,
 ) -> Comparison:
-    """Runs of several methods and seeds as one comparison; they must share data and protocol."""
+    """Runs of several methods and seeds as one comparison; they must share data and protocol.
+
+    ``guesses``: how many of the users' guesses are independent (:func:`fedrec.evaluation.canary.guesses`).
+    """
     found, failed = list(runs), list(failures)
     if not found:
         reasons = "; ".join(f"{f.method} (seed {f.seed}): {f.reason}" for f in failed[:3])
@@ -180,7 +187,7 @@ def compare_runs(
         seeds=tuple(sorted({run.seed for run in found} | {failure.seed for failure in failed})),
         rows=tuple(rows),
         chance=dict(chance or {}),
-        banner=_banner(protocol, by_method.get("local", ()), chance or {}),
+        banner=_banner(protocol, by_method.get("local", ()), chance or {}, guesses),
     )
 
 
@@ -251,7 +258,9 @@ def _mark(
         )
 
 
-def _banner(protocol: Rules, local: Sequence[FinishedRun], chance: Mapping[str, float]) -> str | None:
+def _banner(
+    protocol: Rules, local: Sequence[FinishedRun], chance: Mapping[str, float], guesses: float | None
+) -> str | None:
     metric = canary_metric(protocol)
     if not local or metric not in chance:
         return None
@@ -265,4 +274,4 @@ def _banner(protocol: Rules, local: Sequence[FinishedRun], chance: Mapping[str, 
         mean = summarise([run.test(metric) for run in local]).mean
         sums = MetricSums({metric: mean * data["users"]}, data["users"])
     single = data["clients"] == data["users"]
-    return leak_banner(sums, chance[metric], metric, protocol=protocol.name, single=single)
+    return leak_banner(sums, chance[metric], metric, protocol=protocol.name, single=single, independent=guesses)

@@ -145,17 +145,17 @@ def test_fedspectral_finds_what_the_whole_matrix_has(demo: Interactions) -> None
     assert abs(sim.server.vectors[:, 0] @ vectors[0]) == pytest.approx(1.0, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["lowpass", "ease"])
-def test_fedspectral_does_not_depend_on_the_partition(demo: Interactions, kind: str) -> None:
-    apart, together = (
-        simulator("fedspectral", data, k=4, filter=kind, lam=20.0) for data in (demo, partition(demo, 5))
-    )
+@pytest.mark.parametrize(
+    "own", [{}, {"filter": "ease"}, {"filter": "ease", "balance": 0.25, "keep_diagonal": True}], ids=str
+)
+def test_fedspectral_does_not_depend_on_the_partition(demo: Interactions, own: dict[str, Any]) -> None:
+    apart, together = (simulator("fedspectral", data, k=4, lam=20.0, **own) for data in (demo, partition(demo, 5)))
     run(apart, 3), run(together, 3)
     np.testing.assert_allclose(all_scores(apart), all_scores(together), rtol=1e-3, atol=1e-4)
 
 
 def test_low_rank_ease_with_every_eigenvector_is_ease(demo: Interactions) -> None:
-    from fedrec.methods.fedspectral import low_rank_ease
+    from fedrec.maths.thin_ease import thin_ease
 
     rows = matrix(population(find_protocol("strict").prepare(demo, 0)).block.train, demo.n_items, np.float64)
     gram = (rows.T @ rows).toarray()
@@ -163,8 +163,16 @@ def test_low_rank_ease_with_every_eigenvector_is_ease(demo: Interactions) -> Non
     inverse = np.linalg.inv(gram + 20.0 * np.eye(len(gram)))
     weights = -inverse / np.diag(inverse)[None, :]
     np.fill_diagonal(weights, 0.0)
-    found = low_rank_ease(rows, vectors.astype(np.float32), values.clip(0), 20.0)
+    found = thin_ease(vectors, values, 20.0).scores(rows)
     np.testing.assert_allclose(found, rows @ weights, atol=2e-3)
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.25, 0.5])
+def test_fedspectral_with_every_eigenpair_is_ease(demo: Interactions, balance: float) -> None:
+    thin = simulator("fedspectral", demo, k=demo.n_items, filter="ease", lam=20.0, balance=balance, keep_diagonal=True)
+    whole = simulator("fedease", demo, lam=20.0)
+    run(thin, 2), run(whole, 1)
+    np.testing.assert_allclose(all_scores(thin), all_scores(whole), atol=5e-3)
 
 
 def test_fedspectral_uploads_one_thin_table_a_round(demo: Interactions) -> None:
