@@ -85,6 +85,18 @@ def test_a_message_that_cannot_be_sent_is_tried_again_and_ends_nothing(failures:
     assert isinstance(found["one"], Fault) != bool(sent)
 
 
+def test_who_is_revoked_while_the_server_waits_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = Grid()
+    looks: list[int] = []
+    monkeypatch.setattr(grid, "pull_messages", lambda wanted: looks.append(len(wanted)) or [])
+    made = exchange(grid)
+    made.admission = SimpleNamespace(revoked=lambda name: name == "one" and len(looks) > 2)  # type: ignore[assignment]
+    asked = {"one": (1, RecordDict()), "two": (2, RecordDict())}
+    found = made._round_trip(asked, "train", "1", 0.5)
+    assert found == {"one": Fault("its key was revoked"), "two": Fault("no answer within 0.5 s")}
+    assert looks[:4] == [2, 2, 2, 1]
+
+
 class Losing(Grid):
     """Flower says of every message, after a while, that it is not there any more."""
 

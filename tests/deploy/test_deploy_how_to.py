@@ -65,7 +65,7 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     assert not _left(tag), "a process was left running"
 
 
-def _until(true: object, member: subprocess.Popen[bytes], log: Path, seconds: float = 180.0) -> None:
+def _until(true: object, member: subprocess.Popen[bytes], log: Path, seconds: float = 600.0) -> None:
     end = time.monotonic() + seconds
     while not true():  # type: ignore[operator]
         if member.poll() is not None or time.monotonic() > end:

@@ -182,7 +182,7 @@ def test_a_name_belongs_to_its_key_and_a_revoked_node_is_out_from_the_next_round
         "--least",
         "0.4",
         "--deadline",
-        "20",
+        "600",
     ]
     command = [*FEDREC, "deploy", "run", "fedavg", *options, "--rounds", "8", "--out", "run"]
     with open(federation.folder / "run.out", "wb") as output:

@@ -112,8 +112,8 @@ class Crew:
         path = self.log(name)
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.is_file() else ""
 
-    def wait_for_port(self, name: str, port: int, seconds: float = 60.0) -> None:
-        """Until a member listens on its port."""
+    def wait_for_port(self, name: str, port: int, seconds: float = 300.0) -> None:
+        """Until a member listens on its port; one that stops is not waited for."""
         end = time.monotonic() + seconds
         while not listening(port):
             if self.members[name].poll() is not None:

@@ -36,7 +36,7 @@ LATE, SELDOM = 0.05, 2.0
 """Replies are looked for this share of the time waited so far later, up to so many seconds."""
 PUSHES = 3
 """Times that sending a message is tried."""
-LEFT = "the node left before it answered"
+LEFT, REVOKED = "the node left before it answered", "its key was revoked"
 
 
 class GridExchange:
@@ -83,8 +83,10 @@ class GridExchange:
 
     def absence(self, name: str) -> str:
         """Why a node cannot be reached."""
-        revoked = self.admission is not None and self.admission.revoked(name)
-        return "its key was revoked" if revoked else "not connected"
+        return REVOKED if self._revoked(name) else "not connected"
+
+    def _revoked(self, name: str) -> bool:
+        return self.admission is not None and self.admission.revoked(name)
 
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         rounds = {ask.train or ask.evaluate for ask in asks.values()}
@@ -165,7 +167,10 @@ class GridExchange:
     def _round_trip(
         self, packed: dict[str, tuple[int, RecordDict]], kind: str, group: str, deadline: float
     ) -> dict[str, RecordDict | Fault]:
-        """Send one message to each, and collect replies until all are there or the deadline has passed."""
+        """Send one message to each, and collect replies until all are there or the deadline has passed.
+
+        Who is revoked meanwhile cannot answer and is not waited for.
+        """
         names: dict[str, str] = {}
         for name, (node, content) in packed.items():
             number = self._pushed(node, content, kind, group, deadline)
@@ -185,6 +190,8 @@ class GridExchange:
                     continue
                 waited = time.monotonic() - began
                 found[name] = Fault(_reason(reply.error, waited, deadline)) if reply.has_error() else reply.content
+            for number in [number for number, name in names.items() if self._revoked(name)]:
+                found[names.pop(number)] = Fault(REVOKED)
             if names:
                 time.sleep(max(self.poll, min(SELDOM, LATE * (time.monotonic() - began))))
         return found | {name: Fault(f"no answer within {deadline:g} s") for name in names.values()}
