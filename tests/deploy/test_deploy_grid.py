@@ -88,13 +88,43 @@ def test_a_message_that_cannot_be_sent_is_tried_again_and_ends_nothing(failures:
 def test_who_is_revoked_while_the_server_waits_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = Grid()
     looks: list[int] = []
-    monkeypatch.setattr(grid, "pull_messages", lambda wanted: looks.append(len(wanted)) or [])
+
+    def nothing(wanted: Any) -> list[Any]:
+        looks.append(len(wanted))
+        return []
+
+    monkeypatch.setattr(grid, "pull_messages", nothing)
     made = exchange(grid)
     made.admission = SimpleNamespace(revoked=lambda name: name == "one" and len(looks) > 2)  # type: ignore[assignment]
     asked = {"one": (1, RecordDict()), "two": (2, RecordDict())}
     found = made._round_trip(asked, "train", "1", 0.5)
     assert found == {"one": Fault("its key was revoked"), "two": Fault("no answer within 0.5 s")}
     assert looks[:4] == [2, 2, 2, 1]
+
+
+def test_who_is_revoked_after_announcing_an_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedrec.deploy.flower.grid.GRACE", 0.1)
+    revoked: list[str] = []
+
+    class Announced(Grid):
+        def content(self, number: str) -> bytes:  # type: ignore[override]
+            revoked.append("two")
+            return super().content(number)
+
+        def pull_messages(self, wanted: Any) -> list[Any]:
+            try:
+                http_grid.pull_objects(["2"], self.content)
+            except ObjectPullError:
+                error = SimpleNamespace(code=4, reason="gone")
+                reply = SimpleNamespace(reply_to_message_id="2")
+                return [SimpleNamespace(metadata=reply, has_error=lambda: True, error=error, content=None)]
+            raise AssertionError("node 2 sends nothing")
+
+    made = exchange(Announced())
+    made.admission = SimpleNamespace(revoked=lambda name: name in revoked)  # type: ignore[assignment]
+    began = time.monotonic()
+    assert made._round_trip({"two": (2, RecordDict())}, "train", "1", 300.0) == {"two": Fault("its key was revoked")}
+    assert time.monotonic() - began < 60  # and not 300
 
 
 class Losing(Grid):
@@ -108,7 +138,9 @@ class Losing(Grid):
         time.sleep(self.seconds)
         error = SimpleNamespace(code=self.code, reason="Message Unavailable - it may have\nexpired due to its TTL")
         return [
-            SimpleNamespace(metadata=SimpleNamespace(reply_to_message_id=n), has_error=lambda: True, error=error)
+            SimpleNamespace(
+                metadata=SimpleNamespace(reply_to_message_id=n), has_error=lambda: True, error=error, content=None
+            )
             for n in wanted
         ]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from flwr.app import Message, RecordDict
 from flwr.common.constant import ErrorCode
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
 
 from fedrec.deploy.admission import Admission, verified
 from fedrec.deploy.flower.records import from_records, to_records
@@ -34,6 +35,8 @@ log = logging.getLogger("fedrec.deploy")
 QUERY, TRAIN, EVALUATE = "query", "train", "evaluate"
 LATE, SELDOM = 0.05, 2.0
 """Replies are looked for this share of the time waited so far later, up to so many seconds."""
+GRACE = 10.0
+"""Seconds that announced replies are waited for once one of their senders is revoked."""
 PUSHES = 3
 """Times that sending a message is tried."""
 LEFT, REVOKED = "the node left before it answered", "its key was revoked"
@@ -182,14 +185,16 @@ class GridExchange:
         began = time.monotonic()
         end = began + deadline
         while names and time.monotonic() < end:
-            with pulling_until(end, self.poll):
+            with pulling_until(end, self.poll, lambda: any(self._revoked(name) for name in names.values())):
                 replies = self.grid.pull_messages(list(names))
             for reply in replies:
                 name = names.pop(reply.metadata.reply_to_message_id, "")
                 if not name:  # a second answer to a message that was answered
                     continue
-                waited = time.monotonic() - began
-                found[name] = Fault(_reason(reply.error, waited, deadline)) if reply.has_error() else reply.content
+                found[name] = reply.content
+                if reply.has_error():
+                    reason = _reason(reply.error, time.monotonic() - began, deadline)
+                    found[name] = Fault(REVOKED if self._revoked(name) else reason)
             for number in [number for number, name in names.items() if self._revoked(name)]:
                 found[names.pop(number)] = Fault(REVOKED)
             if names:
@@ -220,16 +225,31 @@ class GridExchange:
 
 
 @contextmanager
-def pulling_until(end: float, poll: float) -> Iterator[None]:
-    """Bound the wait for a reply whose sender has announced it and sends no more: by itself Flower waits for hours."""
+def pulling_until(end: float, poll: float, revoked: Callable[[], bool]) -> Iterator[None]:
+    """Bound the wait for a reply whose sender has announced it and sends no more: by itself Flower waits for hours.
+
+    Whose the awaited part is cannot be seen here, so once a sender is revoked the others have ``GRACE`` seconds.
+    """
     from flwr.superlink.grid import http_grid as flower
 
     http_grid: Any = flower
     real = http_grid.pull_objects
+    given_up: list[float] = []
+    """When those who are left are not waited for any more."""
 
-    def bounded(*given: Any, **named: Any) -> Any:
+    def bounded(object_ids: list[str], pull_object_fn: Callable[[str], bytes], **named: Any) -> Any:
+        def pulled(number: str) -> bytes:
+            try:
+                return pull_object_fn(number)
+            except ObjectUnavailableError:
+                if not given_up and revoked():
+                    given_up.append(time.monotonic() + GRACE)
+                if given_up and time.monotonic() > given_up[0]:
+                    raise ObjectPullError(number, "its sender was revoked") from None
+                raise
+
         left = max(0.0, end - time.monotonic())
-        return real(*given, **{"max_time": left, "initial_backoff": poll, "backoff_cap": 1.0, **named})
+        return real(object_ids, pulled, **{"max_time": left, "initial_backoff": poll, "backoff_cap": 1.0, **named})
 
     http_grid.pull_objects = bounded
     try:
