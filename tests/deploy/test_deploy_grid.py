@@ -117,7 +117,7 @@ def test_who_is_revoked_after_announcing_an_answer_is_not_waited_for(monkeypatch
             except ObjectPullError:
                 error = SimpleNamespace(code=4, reason="gone")
                 reply = SimpleNamespace(reply_to_message_id="2")
-                return [SimpleNamespace(metadata=reply, has_error=lambda: True, error=error, content=None)]
+                return [SimpleNamespace(metadata=reply, has_error=lambda: True, error=error)]  # no content, as Flower's
             raise AssertionError("node 2 sends nothing")
 
     made = exchange(Announced())
@@ -138,9 +138,7 @@ class Losing(Grid):
         time.sleep(self.seconds)
         error = SimpleNamespace(code=self.code, reason="Message Unavailable - it may have\nexpired due to its TTL")
         return [
-            SimpleNamespace(
-                metadata=SimpleNamespace(reply_to_message_id=n), has_error=lambda: True, error=error, content=None
-            )
+            SimpleNamespace(metadata=SimpleNamespace(reply_to_message_id=n), has_error=lambda: True, error=error)
             for n in wanted
         ]
 

@@ -191,10 +191,11 @@ class GridExchange:
                 name = names.pop(reply.metadata.reply_to_message_id, "")
                 if not name:  # a second answer to a message that was answered
                     continue
-                found[name] = reply.content
-                if reply.has_error():
-                    reason = _reason(reply.error, time.monotonic() - began, deadline)
-                    found[name] = Fault(REVOKED if self._revoked(name) else reason)
+                if not reply.has_error():
+                    found[name] = reply.content
+                    continue
+                reason = _reason(reply.error, time.monotonic() - began, deadline)
+                found[name] = Fault(REVOKED if self._revoked(name) else reason)
             for number in [number for number, name in names.items() if self._revoked(name)]:
                 found[names.pop(number)] = Fault(REVOKED)
             if names:
