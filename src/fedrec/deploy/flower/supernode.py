@@ -1,9 +1,13 @@
-"""Flower's part of a node, with shorter waits while there is something to do.
+"""Flower's part of a node, with shorter waits while there is something to do, and never an answer behind.
 
     python -m fedrec.deploy.flower.supernode (arguments of flower-supernode)
 
 Flower's loop waits three seconds after every look that found no message, and half a second before every look for the
 answer. A secure sum is six exchanges one after the other: most of a round would be these waits.
+
+The loop sends whatever answer is there after it has received a message. Where a run is stopped while a message is being
+received, the message is called ignored and answered all the same: that answer goes out after the next message, the
+next one's after the one that follows, and from then on every answer comes a message too late.
 """
 
 from __future__ import annotations
@@ -36,12 +40,41 @@ class Waits:
         return getattr(time, name)
 
 
+class InStep:
+    """Stands in for the two halves of Flower's loop: after a message, until that message is answered."""
+
+    def __init__(self, pull: Callable[..., int | None], push: Callable[..., None]) -> None:
+        self._pull, self._push = pull, push
+        self._received = ""
+
+    def pull(self, *, receive: Callable[[], Any], **others: Any) -> int | None:
+        def noting() -> Any:
+            found = receive()
+            if found is not None:
+                self._received = found[0].metadata.message_id
+            return found
+
+        return self._pull(receive=noting, **others)
+
+    def push(self, *, send: Callable[..., Any], **others: Any) -> None:
+        answered: set[str] = set()
+
+        def noting(message: Any, *more: Any) -> Any:
+            answered.add(message.metadata.reply_to_message_id)
+            return send(message, *more)
+
+        while self._received not in answered:
+            self._push(send=noting, **others)
+
+
 def main() -> None:
     from flwr.supernode import start_client_internal
     from flwr.supernode.cli import flower_supernode
 
     loop: Any = start_client_internal
     loop.time = Waits()
+    in_step = InStep(loop._pull_and_store_message, loop._push_messages)
+    loop._pull_and_store_message, loop._push_messages = in_step.pull, in_step.push
     flower_supernode()
 
 
