@@ -8,12 +8,14 @@ Each row runs in a process of its own, so that its memory peak is its own, with 
 take for that method and data. The first round compiles and is left out of the means where there are others. With
 ``--before`` every case runs with that tree's sources too, in turn with ours, and the last line of a case says how many
 times faster and smaller it became and how far the metrics and losses of all rounds lie apart (relative, the largest).
-Processor seconds stand beside wall-clock seconds, because a busy machine stretches the latter.
+Processor seconds stand beside wall-clock seconds, because a busy machine stretches the latter. The last line of a data
+set adds them up over the methods, as ``--board`` rounds of each would take (fewer of those that learn nothing more).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import resource
@@ -27,13 +29,23 @@ OURS = Path(__file__).resolve().parent.parent / "src"
 HEAD = "| method | data | sources | training s | aggregation s | evaluation s | processor s | peak MB | up B | down B |"
 
 
+def _prepared(method: str, given: dict[str, Any]) -> Any:
+    """A run that has not begun, in this version or in 0.1.0."""
+    old: Any
+    try:
+        from fedrec.experiment.prepare import prepare
+        from fedrec.experiment.resolve import resolve
+    except ImportError:
+        old = importlib.import_module("fedrec.running")
+        return old.prepare(old.resolve(method, given))
+    return prepare(resolve(method, given))
+
+
 def measure(method: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Run some rounds in this process: means over all but the first, and the figures of every round."""
     from fedrec.core.loop import Progress, Record, run_rounds
-    from fedrec.experiment.prepare import prepare
-    from fedrec.experiment.resolve import resolve
 
-    prepared = prepare(resolve(method, {"data": data, **options}))
+    prepared = _prepared(method, {"data": data, **options})
     runtime, scoring = prepared.runtime, prepared.method.score
     spent = {"score": 0.0}
     rows: list[dict[str, float]] = []
@@ -48,7 +60,9 @@ def measure(method: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
 
     def after(record: Record, _: Progress) -> None:
         row = {**record.seconds, **record.bytes, "cpu": time.process_time() - last[0]}
-        if prepared.plan.evaluated == "local" and hasattr(runtime, "evaluating"):  # evaluated within the round
+        if getattr(prepared.plan, "evaluated", "") == "local" and hasattr(
+            runtime, "evaluating"
+        ):  # evaluated within the round
             row["evaluate"] += runtime.evaluating.seconds + spent["score"]
             row["aggregate"] -= spent["score"]
         rows.append(row)
@@ -56,12 +70,14 @@ def measure(method: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
         figures[-1] |= {f"test {name}": v for name, v in (record.test or {}).items()}
         spent["score"], last[0] = 0.0, time.process_time()
 
-    prepared.method.score = timed  # type: ignore[method-assign]
+    prepared.method.score = timed
     run_rounds(runtime, prepared.plan, Progress(), after)
     counted = rows[1:] or rows
     means = {name: sum(row[name] for row in counted) / len(counted) for name in counted[0]}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**means, "peak": peak, "figures": figures, "clients": prepared.people.world.n_clients}
+    enough = prepared.plan.settled_after or 0
+    clients = prepared.people.world.n_clients
+    return {**means, "peak": peak, "figures": figures, "clients": clients, "enough": enough}
 
 
 def apart(one: list[dict[str, float]], other: list[dict[str, float]]) -> float:
@@ -94,15 +110,15 @@ def line(method: str, data: str, sources: str, found: dict[str, Any]) -> str:
     )
 
 
-def compare(method: str, data: str, options: dict[str, Any], trees: dict[str, Path], repeats: int) -> None:
-    """Print the rows of one case."""
+def compare(
+    method: str, data: str, options: dict[str, Any], trees: dict[str, Path], repeats: int, board: int
+) -> dict[str, float]:
+    """Print the rows of one case; the processor seconds of its rounds on a board, by tree."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
     for _ in range(repeats):
         for name, sources in trees.items():
             runs[name].append(separately(sources, method, data, options))
             print(line(method, data, name, runs[name][-1]), flush=True)
-    if len(trees) == 1:
-        return
 
     def least(name: str, what: tuple[str, ...]) -> float:
         return max(1e-9, min(sum(float(run[part]) for part in what) for run in runs[name]))
@@ -110,12 +126,15 @@ def compare(method: str, data: str, options: dict[str, Any], trees: dict[str, Pa
     def ratio(*what: str) -> str:
         return f"{least('before', what) / least('now', what):.2f}"
 
-    print(
-        f"  {method} on {data}: round {ratio('train', 'aggregate', 'evaluate')} times faster (training "
-        f"{ratio('train')}, aggregation {ratio('aggregate')}, processor {ratio('cpu')}), {ratio('peak')} times "
-        f"smaller, figures apart {apart(runs['before'][0]['figures'], runs['now'][0]['figures']):.1e}",
-        flush=True,
-    )
+    if len(trees) > 1:
+        print(
+            f"  {method} on {data}: round {ratio('train', 'aggregate', 'evaluate')} times faster (training "
+            f"{ratio('train')}, aggregation {ratio('aggregate')}, evaluation {ratio('evaluate')}, processor "
+            f"{ratio('cpu')}), {ratio('peak')} times smaller, figures apart "
+            f"{apart(runs['before'][0]['figures'], runs['now'][0]['figures']):.1e}",
+            flush=True,
+        )
+    return {name: least(name, ("cpu",)) * (runs[name][0]["enough"] or board) for name in trees}
 
 
 def main() -> None:
@@ -130,6 +149,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--before", type=Path, help="another tree's src, measured in turn with ours")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--board", type=int, default=100, help="rounds that the sum over the methods counts [100]")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -144,8 +164,12 @@ def main() -> None:
     print(HEAD)
     print(f"|{' --- |' * (HEAD.count('|') - 1)}")
     for data in given.data or ["ml-100k"]:
+        spent = dict.fromkeys(trees, 0.0)
         for method in given.methods or ["fedavg"]:
-            compare(method, data, from_command_line, trees, given.repeats)
+            own = compare(method, data, from_command_line, trees, given.repeats, given.board)
+            spent = {name: spent[name] + own[name] for name in trees}
+        hours = ", ".join(f"{name} {seconds / 3600:.2f}" for name, seconds in spent.items())
+        print(f"  {data}, core hours of {given.board} rounds of every method: {hours}", flush=True)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 
 
