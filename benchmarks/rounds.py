@@ -7,7 +7,8 @@
 Each row runs in a process of its own, so that its memory peak is its own, with the settings that ``fedrec run`` would
 take for that method and data. The first round compiles and is left out of the means where there are others. With
 ``--before`` every case runs with that tree's sources too, in turn with ours, and the last line of a case says how many
-times faster and smaller it became and how far the metrics and losses of all rounds lie apart (relative, the largest).
+times faster and smaller it became and how far the metrics and losses of all rounds lie apart (relative, the largest);
+both then run without a defence against hostile uploads, which version 0.1.0 did not have.
 Processor seconds stand beside wall-clock seconds, because a busy machine stretches the latter. The last line of a data
 set adds them up over the methods, as ``--board`` rounds of each would take (fewer of those that learn nothing more).
 """
@@ -37,6 +38,7 @@ def _prepared(method: str, given: dict[str, Any]) -> Any:
         from fedrec.experiment.resolve import resolve
     except ImportError:
         old = importlib.import_module("fedrec.running")
+        given = {key: value for key, value in given.items() if key != "robust"}
         return old.prepare(old.resolve(method, given))
     return prepare(resolve(method, given))
 
@@ -156,6 +158,8 @@ def main() -> None:
         print(json.dumps(measure(*json.loads(given.one))))
         return
     from_command_line: dict[str, Any] = {"rounds": given.rounds, "protocol": given.protocol, "device": given.device}
+    if given.before is not None:
+        from_command_line["robust"] = "none"  # version 0.1.0 had no defence
     if given.clients is not None:
         from_command_line["clients"] = given.clients
     if given.set:

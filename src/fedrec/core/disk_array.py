@@ -9,13 +9,16 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-COPY_BYTES = 1 << 26
+from fedrec.core.messages import fields_of
+
+PIECE_BYTES = 1 << 26
 
 
 class DiskArray(np.memmap):
@@ -31,9 +34,10 @@ class DiskArray(np.memmap):
         if self._mmap is None:  # type: ignore[attr-defined]  # a result that was computed, not a mapping
             return np.array(self)
         copy = on_disk(self.shape, self.dtype, self.folder)
-        rows = max(1, COPY_BYTES // max(1, self.nbytes // max(1, len(self)))) if self.ndim else 1
-        for first in range(0, len(self), rows):
-            copy[first : first + rows] = self[first : first + rows]
+        for part in pieces(self):
+            copy[part] = self[part]
+            forget(self)
+            forget(copy)
         return copy
 
 
@@ -49,11 +53,31 @@ def on_disk(shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] |
     return array
 
 
-def forget(array: NDArray[Any]) -> None:
+def pieces(array: NDArray[Any]) -> Iterator[slice]:
+    """Slices of the first axis, of some megabytes each."""
+    rows = max(1, PIECE_BYTES // max(1, array.nbytes // max(1, len(array))))
+    for first in range(0, len(array), rows):
+        yield slice(first, first + rows)
+
+
+def fill(array: NDArray[Any], value: Any) -> None:
+    """``array[:] = value`` without holding all of an array on disk in memory."""
+    for part in pieces(array):
+        array[part] = value
+        forget(array)
+
+
+def forget(array: Any) -> None:
     """Let the system take back the memory behind an array on disk; its content stays. Nothing otherwise."""
     mapping = getattr(array, "_mmap", None)
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)  # a shared mapping: pages go back to the file, not to nothing
+
+
+def forget_fields(state: Any) -> None:
+    """The same for all that a state holds."""
+    for _, _, content in fields_of(state):
+        forget(content)
 
 
 def zeros(shape: tuple[int, ...], budget: Budget) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fedrec.core import wire
 from fedrec.core.block import Block
+from fedrec.core.disk_array import forget_fields
 from fedrec.core.messages import Float32, gather
 from fedrec.core.method import Keys, Method
 from fedrec.core.newcomers import folded, new_download
@@ -46,7 +47,9 @@ class Clients:
     def scores(self, clients: Int64) -> Float32:
         """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
         private, download, block = self.at_home(clients)
-        return self.method.score(private, self.method.model(download), block)
+        found = self.method.score(private, self.method.model(download), block)
+        forget_fields(self.private)
+        return found
 
     def scores_of_new(self, block: Block) -> Float32:
         """Scores ``[users, n_items]`` of clients that were not in training, by what they have."""

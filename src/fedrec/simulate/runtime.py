@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block
+from fedrec.core.disk_array import forget_fields
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.messages import Rows, opened, scatter
 from fedrec.core.method import Keys, Method, Reply, Update
@@ -154,6 +155,7 @@ class Simulator(Clients):
             if evaluate:
                 local = self.method.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
+            forget_fields(self.private)
             reply = self.arriving(Reply(block.clients, received), update, download, block, keys)
             yield Work(reply, download, update.loss)
 

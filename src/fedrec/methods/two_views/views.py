@@ -96,7 +96,7 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
         tables = disk_array.zeros((block.n_clients, *table.shape), budget)
-        tables[:] = table
+        disk_array.fill(tables, table)
         return TwoViewPrivate(users, np.zeros(block.n_users, np.float32), tables)
 
     def download(self, server: ItemServer, clients: Int64) -> ItemDownload:

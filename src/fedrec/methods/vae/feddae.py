@@ -19,6 +19,7 @@ import numpy as np
 
 from fedrec.backbones.vae import Bags, affine, combined, decode, divergence, fresh_encoder
 from fedrec.core.block import Block, World
+from fedrec.core.disk_array import forget_fields
 from fedrec.core.fold import Float64
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Card, Keys, Reply
@@ -27,7 +28,7 @@ from fedrec.methods.vae.gradients import add_dense, add_factored
 from fedrec.methods.vae.messages import DenseUpload, Nets, Span, TwinNets, VaeServer
 from fedrec.methods.vae.method import VaeMethod
 from fedrec.methods.vae.plan import LocalPlan
-from fedrec.methods.vae.private_encoder import PrivateEncoder, forget, parts_of, start_encoders
+from fedrec.methods.vae.private_encoder import PrivateEncoder, parts_of, start_encoders
 from fedrec.methods.vae.settings import FedDaeSettings, VaeSettings
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class FedDae(VaeMethod[PrivateEncoder]):
         return parts_of(private, nets, bags, where, np.asarray if kept else np.array)
 
     def release(self, private: PrivateEncoder) -> None:
-        forget(private)
+        forget_fields(private)
 
     def aggregate(self, server: VaeServer, replies: Iterator[Reply[Any]], keys: Keys) -> VaeServer:
         return server_step(server, replies, self.settings, self.device)

@@ -11,7 +11,7 @@ import numpy as np
 from fedrec.backbones.vae import Bags, Sizes, fresh_encoder, glorot
 from fedrec.core import disk_array, messages
 from fedrec.core.block import Block
-from fedrec.core.messages import Array, Float32, fields_of, per_interaction, per_user
+from fedrec.core.messages import Array, Float32, per_interaction, per_user
 from fedrec.core.method import Keys
 from fedrec.methods.vae.messages import Nets, Span, TwinNets
 from fedrec.methods.vae.settings import FedDaeSettings
@@ -62,21 +62,13 @@ def start_encoders(block: Block, keys: Keys, chosen: FedDaeSettings) -> PrivateE
         if network:
             table = glorot(keys.server("gate"), (block.n_items, hidden))
             made["gate_rows"][first : first + step] = table[ids]
-    for first in range(0, users, chosen.chunk):
-        made["mid"][first : first + chosen.chunk] = encoder["encoder_mid"]
-        made["out"][first : first + chosen.chunk] = encoder["encoder_out"]
-        disk_array.forget(made["mid"])
+    disk_array.fill(made["mid"], encoder["encoder_mid"])
+    disk_array.fill(made["out"], encoder["encoder_out"])
     if network:
         made["gate_out"][:, :-1] = glorot(keys.server("gate out"), (hidden, 2))
     private = PrivateEncoder(**made)
-    forget(private)
+    disk_array.forget_fields(private)
     return private
-
-
-def forget(private: PrivateEncoder) -> None:
-    """Give back the memory of what lives on disk."""
-    for _, _, array in fields_of(private):
-        disk_array.forget(array)
 
 
 def parts_of(

@@ -1,0 +1,86 @@
+"""Private state on disk: the same numbers, and memory for a piece of it at a time."""
+
+from __future__ import annotations
+
+import copy
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrec.core import disk_array
+from fedrec.core.messages import Float32, Private, per_client
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
+
+
+@dataclass(frozen=True)
+class Tables(Private):
+    tables: Float32 = per_client()
+    networks: dict[str, Float32] = per_client()
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_array, "PIECE_BYTES", 1 << 14)
+
+
+def resident(array: Any) -> int:
+    """Bytes of an array on disk that this process holds in memory, as the system counts them."""
+    array = np.asarray(array)
+    place, found, inside = array.__array_interface__["data"][0], 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        head = line.split()[0]
+        if "-" in head and not head.endswith(":"):
+            first, last = (int(end, 16) for end in head.split("-"))
+            inside = first <= place < last
+        elif inside and head == "Rss:":
+            found = int(line.split()[1]) * 1024
+    return found
+
+
+def test_filled_and_copied_piece_by_piece(tmp_path: Path) -> None:
+    array = disk_array.on_disk((100, 64, 8), np.float32, tmp_path)
+    table = np.arange(512, dtype=np.float32).reshape(64, 8)
+    disk_array.fill(array, table)
+    array[7] += 1
+    twin = copy.deepcopy(array)
+    array[8] -= 1
+    wanted = np.tile(table, (100, 1, 1))
+    wanted[7] += 1
+    np.testing.assert_array_equal(twin, wanted)
+    wanted[8] -= 1
+    np.testing.assert_array_equal(array, wanted)
+    assert not list(tmp_path.iterdir())  # files without a name
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists() or not hasattr(mmap, "MADV_DONTNEED"), reason="Linux alone")
+def test_a_copy_takes_disk_and_not_memory(tmp_path: Path) -> None:
+    array = disk_array.on_disk((256, 1024, 8), np.float32, tmp_path)  # 8 MiB
+    disk_array.fill(array, 1.0)
+    assert resident(array) < 1 << 20
+    twin = copy.deepcopy(array)
+    assert resident(array) < 1 << 20
+    assert resident(twin) < 1 << 20
+    assert float(np.asarray(array).sum()) == array.size
+    assert resident(array) > 4 << 20  # read as a whole
+    disk_array.forget_fields(Tables(array, {"w": np.ones(3, np.float32)}))
+    assert resident(array) < 1 << 20
+    assert float(np.asarray(twin).sum()) == twin.size
+
+
+@pytest.mark.parametrize("method", ["feddae", "fed3cr", "fediar"])
+def test_a_run_on_disk_is_the_run_in_memory(method: str, tmp_path: Path) -> None:
+    found = []
+    for more in ({}, {"private_budget_mb": 0, "private_dir": str(tmp_path)}):
+        given = {"data": "demo", "rounds": 2, "memory_mb": 16, "settings": {"dim": 4, "epochs": 1, **more}}
+        prepared = prepare(resolve(method, given))  # memory for a few clients at a time
+        runtime = prepared.runtime
+        everybody = np.arange(prepared.people.world.n_clients)
+        for number in (1, 2):
+            runtime.round(number, everybody, everybody, False)
+        found.append(runtime.scores(everybody[:9]))
+    np.testing.assert_array_equal(*found)
