@@ -62,6 +62,8 @@ def start_encoders(block: Block, keys: Keys, chosen: FedDaeSettings) -> PrivateE
         if network:
             table = glorot(keys.server("gate"), (block.n_items, hidden))
             made["gate_rows"][first : first + step] = table[ids]
+        disk_array.forget(made["rows"])
+        disk_array.forget(made["gate_rows"])
     disk_array.fill(made["mid"], encoder["encoder_mid"])
     disk_array.fill(made["out"], encoder["encoder_out"])
     if network:
