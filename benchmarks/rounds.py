@@ -147,6 +147,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--protocol", default="strict")
     parser.add_argument("--clients", type=int, help="spread users over this many clients")
+    parser.add_argument("--memory-mb", type=int, help="working memory that blocks are sized for")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--before", type=Path, help="another tree's src, measured in turn with ours")
@@ -162,6 +163,8 @@ def main() -> None:
         from_command_line["robust"] = "none"  # version 0.1.0 had no defence
     if given.clients is not None:
         from_command_line["clients"] = given.clients
+    if given.memory_mb is not None:
+        from_command_line["memory_mb"] = given.memory_mb
     if given.set:
         from_command_line["settings"] = dict(pair.split("=", 1) for pair in given.set)
     trees = {"now": OURS} if given.before is None else {"before": given.before.resolve(), "now": OURS}

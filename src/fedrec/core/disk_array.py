@@ -53,10 +53,10 @@ def on_disk(shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] |
     return array
 
 
-def pieces(array: NDArray[Any]) -> Iterator[slice]:
-    """Slices of the first axis, of some megabytes each."""
+def pieces(array: NDArray[Any], count: int | None = None) -> Iterator[slice]:
+    """Slices of the first axis (or of ``count`` of its rows), of some megabytes each."""
     rows = max(1, PIECE_BYTES // max(1, array.nbytes // max(1, len(array))))
-    for first in range(0, len(array), rows):
+    for first in range(0, len(array) if count is None else count, rows):
         yield slice(first, first + rows)
 
 
@@ -87,6 +87,42 @@ def zeros(shape: tuple[int, ...], budget: Budget) -> NDArray[np.float32]:
         budget.left -= size
         return np.zeros(shape, np.float32)
     return on_disk(shape, np.float32, budget.folder)
+
+
+def columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None = None) -> NDArray[Any]:
+    """``array[rows, place]``, all rows by default: a view where that can be, of an array on disk a copy.
+
+    A page of a file brings its neighbours along, so that one stripe of all rows may bring the whole array.
+    """
+    if getattr(array, "_mmap", None) is None:
+        return array[:, place] if rows is None else array[rows, place]
+    wanted = np.arange(len(array)) if rows is None else rows
+    found = np.empty((len(wanted), *array[:0, place].shape[1:]), array.dtype)
+    for part in pieces(array, len(wanted)):
+        found[part] = array[wanted[part], place]
+        forget(array)
+    return found
+
+
+def put_columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None, values: NDArray[Any]) -> None:
+    """``array[rows, place] = values``, the same way."""
+    if getattr(array, "_mmap", None) is None:
+        array[slice(None) if rows is None else rows, place] = values
+        return
+    wanted = np.arange(len(array)) if rows is None else rows
+    for part in pieces(array, len(wanted)):
+        array[wanted[part], place] = values[part]
+        forget(array)
+
+
+def copied(array: NDArray[np.float32], budget: Budget) -> NDArray[np.float32]:
+    """A copy in memory while the budget lasts, on disk after."""
+    made = zeros(array.shape, budget)
+    for part in pieces(array):
+        made[part] = array[part]
+        forget(made)
+        forget(array)
+    return made
 
 
 class Budget:

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fedrec.core import disk_array
 from fedrec.maths.simplex import project
 
 Array = NDArray[Any]
@@ -230,7 +231,7 @@ def mix(
         if isinstance(flat, Tensor):
             flat[slice(None) if clients is None else clients, place] = mixed
         else:
-            into[slice(None) if clients is None else clients, place] = mixed.cpu().numpy()
+            disk_array.put_columns(into, place, clients, mixed.cpu().numpy())
     if isinstance(flat, Tensor):  # the device's own copy was overwritten; it comes back in one go
         torch.from_numpy(into).copy_(flat)
     return out
@@ -249,12 +250,10 @@ def slices(
             part = tables[:, place] if clients is None else tables[clients, place]
             yield place, part.clone() if fresh and clients is None else part
         else:
-            own = tables[:, place] if clients is None else tables[clients, place]
+            own = disk_array.columns(tables, place, clients)
+            shared = np.may_share_memory(own, tables)
             writeable = own.flags.writeable and all(step > 0 for step in own.strides)
-            yield (
-                place,
-                torch.from_numpy(own.copy() if (fresh and clients is None) or not writeable else own).to(device),
-            )
+            yield place, torch.from_numpy(own.copy() if (fresh and shared) or not writeable else own).to(device)
 
 
 def add_products(gram: Tensor, flat: Tensor) -> None:

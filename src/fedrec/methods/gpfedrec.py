@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fedrec.core import messages
+from fedrec.core import disk_array, messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, per_client, per_user, shared
 from fedrec.core.method import Card, Keys, Reply
@@ -26,7 +26,7 @@ from fedrec.methods._shared.personal import (
     Networks,
     PersonalMethod,
     PersonalModel,
-    PersonalSettings,
+    StackSettings,
     TicketUpload,
     collect,
     fresh_networks,
@@ -36,7 +36,7 @@ from fedrec.methods._shared.personal import (
 )
 
 
-class GPFedRecSettings(PersonalSettings):
+class GPFedRecSettings(StackSettings):
     """Settings of GPFedRec; local training as everywhere else here (FedCA section 6.1)."""
 
     graph: Literal["nearest", "farthest"] = Field(
@@ -142,7 +142,11 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         from fedrec.maths.composite import mix
         from fedrec.maths.graphs import cosines, neighbourhoods
 
-        tables = self.blended(server.tables, server.items)
+        tables = disk_array.zeros(server.tables.shape, self.settings.budget())
+        for part in disk_array.pieces(tables):
+            tables[part] = self.blended(server.tables[part], server.items)
+            disk_array.forget(tables)
+            disk_array.forget(server.tables)
         answers = collect(tables, {}, replies)
         if answers is None:
             return server
@@ -158,4 +162,6 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         if whole is not None:  # who was absent keeps the table it had
             absent = np.setdiff1d(np.arange(len(tables)), clients)
             tables[absent] = server.tables[absent]
+            disk_array.forget(server.tables)
+        disk_array.forget(tables)
         return GraphServer((total / len(clients)).astype(np.float32), tables)

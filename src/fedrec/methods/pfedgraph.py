@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from fedrec.core import disk_array
 from fedrec.core.block import Block, World
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64
@@ -24,7 +25,7 @@ from fedrec.methods._shared.personal import (
     PersonalMethod,
     PersonalModel,
     PersonalServer,
-    PersonalSettings,
+    StackSettings,
     TicketUpload,
     collect,
     fresh_networks,
@@ -35,7 +36,7 @@ from fedrec.methods._shared.personal import (
 )
 
 
-class PFedGraphSettings(PersonalSettings):
+class PFedGraphSettings(StackSettings):
     """Settings of pFedGraph."""
 
     alpha: float = Field(0.5, ge=0, description="weight of model similarity (FedCA Eq. 8)")
@@ -85,7 +86,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
     def aggregate(self, server: PersonalServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> PersonalServer:
         from fedrec.maths.composite import composite_weights, mix
 
-        tables = server.tables.copy()
+        tables = disk_array.copied(server.tables, self.settings.budget())
         networks = {name: values.copy() for name, values in server.networks.items()}
         answers = collect(tables, networks, replies)
         if answers is None:

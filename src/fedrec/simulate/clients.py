@@ -49,6 +49,7 @@ class Clients:
         private, download, block = self.at_home(clients)
         found = self.method.score(private, self.method.model(download), block)
         forget_fields(self.private)
+        forget_fields(download)
         return found
 
     def scores_of_new(self, block: Block) -> Float32:

@@ -156,6 +156,7 @@ class Simulator(Clients):
                 local = self.method.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
             forget_fields(self.private)
+            forget_fields(download)
             reply = self.arriving(Reply(block.clients, received), update, download, block, keys)
             yield Work(reply, download, update.loss)
 

@@ -72,10 +72,34 @@ def test_a_copy_takes_disk_and_not_memory(tmp_path: Path) -> None:
     assert float(np.asarray(twin).sum()) == twin.size
 
 
-@pytest.mark.parametrize("method", ["feddae", "fed3cr", "fediar"])
-def test_a_run_on_disk_is_the_run_in_memory(method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [None, np.array([5, 2, 77])])
+def test_columns_are_read_and_written_as_those_of_an_array(rows: Any, tmp_path: Path) -> None:
+    plain = np.arange(100 * 64 * 8, dtype=np.float32).reshape(100, 64, 8)
+    array = disk_array.copied(plain, disk_array.Budget(0, str(tmp_path)))
+    assert isinstance(array, disk_array.DiskArray)
+    assert not isinstance(disk_array.copied(plain, disk_array.Budget(1)), disk_array.DiskArray)
+    place = slice(3, 9)
+    found = disk_array.columns(array, place, rows)
+    np.testing.assert_array_equal(found, disk_array.columns(plain, place, rows))
+    for one in (plain, array):
+        disk_array.put_columns(one, place, rows, -found)
+    np.testing.assert_array_equal(array, plain)
+    assert (plain[2, place] <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("feddae", "private"),
+        ("fed3cr", "private"),
+        ("fediar", "private"),
+        ("pfedgraph", "tables"),
+        ("gpfedrec", "tables"),
+    ],
+)
+def test_a_run_on_disk_is_the_run_in_memory(method: str, kind: str, tmp_path: Path) -> None:
     found = []
-    for more in ({}, {"private_budget_mb": 0, "private_dir": str(tmp_path)}):
+    for more in ({}, {f"{kind}_budget_mb": 0, f"{kind}_dir": str(tmp_path)}):
         given = {"data": "demo", "rounds": 2, "memory_mb": 16, "settings": {"dim": 4, "epochs": 1, **more}}
         prepared = prepare(resolve(method, given))  # memory for a few clients at a time
         runtime = prepared.runtime

@@ -17,10 +17,11 @@ from pydantic import Field
 
 from fedrec import keyed
 from fedrec.backbones.tables import ItemTable
-from fedrec.core import messages
+from fedrec.core import disk_array, messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Limit, Rows, per_client
 from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.settings import FOLDER, MEMORY
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import EmbeddingMethod, EmbeddingSettings, ItemUpload, fresh_items
@@ -37,6 +38,24 @@ class PersonalSettings(EmbeddingSettings):
     """Settings of methods with a table for each client."""
 
     proximal: float = Field(0.0, ge=0, description="mu of mu/2 ||Q - Q_start||^2 in local training")
+
+
+class StackSettings(PersonalSettings):
+    """Settings of methods whose server mixes the tables of all clients."""
+
+    tables_budget_mb: int = Field(
+        8192,
+        ge=0,
+        description="memory for the clients' tables on the server; what exceeds it lives on disk (memory-mapped)",
+        json_schema_extra=MEMORY,
+    )
+    tables_dir: str | None = Field(
+        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
+    )
+
+    def budget(self) -> disk_array.Budget:
+        """For one stack of tables; while a round is folded there are two."""
+        return disk_array.Budget(self.tables_budget_mb / 2, self.tables_dir)
 
 
 @dataclass(frozen=True)
@@ -170,6 +189,7 @@ def collect(tables: Float32, networks: Networks, replies: Iterator[Reply[TicketU
         add_changes(tables, reply.clients, reply.upload.rows)
         for name, change in reply.upload.networks.items():
             networks[name][reply.clients] += change
+        disk_array.forget(tables)
         clients.append(reply.clients)
         sizes.append(reply.upload.sizes.astype(np.int64))
         drawn.append(reply.upload.tickets)
