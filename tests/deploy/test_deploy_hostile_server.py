@@ -25,6 +25,8 @@ from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 
 SPILLING = ["feddae", "fed3cr", "fedrap", "fediar"]
+MIXING = ["pfedgraph", "gpfedrec"]
+"""Their servers' tables may lie on disk; a node writes none, and takes no folder for them either."""
 
 
 def word(method: str, settings: dict[str, Any], **more: Any) -> Meet:
@@ -55,7 +57,15 @@ def test_every_setting_that_looks_like_a_path_is_marked() -> None:
                 found.add(name)
             if key.endswith("_mb"):
                 assert field.json_schema_extra == MEMORY, f"{name}: {key}"
-    assert found == set(SPILLING)
+    assert found == {*SPILLING, *MIXING}
+
+
+@pytest.mark.parametrize("method", MIXING)
+def test_no_folder_of_the_servers_choice(method: str, tmp_path: Path) -> None:
+    node = Node(NodeOptions("a", tmp_path / "a", private_mb=32), RUN)
+    node.meet(word(method, {"tables_dir": str(tmp_path / "elsewhere"), "tables_budget_mb": 10**6, "dim": 4}))
+    assert node.method.settings.tables_dir == str(tmp_path / "a" / "spill")
+    assert node.method.settings.tables_budget_mb <= 32
 
 
 def test_resources_are_the_nodes_own(tmp_path: Path) -> None:
