@@ -34,10 +34,7 @@ class DiskArray(np.memmap):
         if self._mmap is None:  # type: ignore[attr-defined]  # a result that was computed, not a mapping
             return np.array(self)
         copy = on_disk(self.shape, self.dtype, self.folder)
-        for part in pieces(self):
-            copy[part] = self[part]
-            forget(self)
-            forget(copy)
+        copy_pieces(self, copy)
         return copy
 
 
@@ -65,6 +62,14 @@ def fill(array: NDArray[Any], value: Any) -> None:
     for part in pieces(array):
         array[part] = value
         forget(array)
+
+
+def copy_pieces(source: NDArray[Any], into: NDArray[Any]) -> None:
+    """``into[:] = source``, the same way."""
+    for part in pieces(source):
+        into[part] = source[part]
+        forget(source)
+        forget(into)
 
 
 def forget(array: Any) -> None:
@@ -118,10 +123,7 @@ def put_columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None, va
 def copied(array: NDArray[np.float32], budget: Budget) -> NDArray[np.float32]:
     """A copy in memory while the budget lasts, on disk after."""
     made = zeros(array.shape, budget)
-    for part in pieces(array):
-        made[part] = array[part]
-        forget(made)
-        forget(array)
+    copy_pieces(array, made)
     return made
 
 

@@ -15,6 +15,17 @@ MEMORY: dict[str, Any] = {"machine": "memory"}
 """Marks memory (MiB) of the machine that computes; nodes bound it by what they give."""
 
 
+def memory_before_disk(megabytes: int, what: str) -> Any:
+    """The field of a budget for what many clients hold, beside one made by :func:`folder_on_disk`."""
+    text = f"memory for {what}; what exceeds it lives on disk (memory-mapped)"
+    return Field(megabytes, ge=0, description=text, json_schema_extra=MEMORY)
+
+
+def folder_on_disk() -> Any:
+    """The field of the folder for what exceeds a budget."""
+    return Field(None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER)
+
+
 class Settings(BaseModel):
     """Base of all settings: typed, frozen, and an unknown key is an error."""
 

@@ -21,7 +21,7 @@ from fedrec.core import disk_array, messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Limit, Rows, per_client
 from fedrec.core.method import Keys, Reply, Update
-from fedrec.core.settings import FOLDER, MEMORY
+from fedrec.core.settings import folder_on_disk, memory_before_disk
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import EmbeddingMethod, EmbeddingSettings, ItemUpload, fresh_items
@@ -43,15 +43,8 @@ class PersonalSettings(EmbeddingSettings):
 class StackSettings(PersonalSettings):
     """Settings of methods whose server mixes the tables of all clients."""
 
-    tables_budget_mb: int = Field(
-        8192,
-        ge=0,
-        description="memory for the clients' tables on the server; what exceeds it lives on disk (memory-mapped)",
-        json_schema_extra=MEMORY,
-    )
-    tables_dir: str | None = Field(
-        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
-    )
+    tables_budget_mb: int = memory_before_disk(8192, "the clients' tables on the server")
+    tables_dir: str | None = folder_on_disk()
 
     def budget(self) -> disk_array.Budget:
         """For one stack of tables; while a round is folded there are two."""

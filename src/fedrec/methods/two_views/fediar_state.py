@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
-from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
+from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
 
 
 class FedIarSettings(TrainingSettings):
@@ -53,15 +53,8 @@ class FedIarSettings(TrainingSettings):
     init: Literal["positive", "uniform", "normal"] = Field("uniform", description="fresh embeddings")
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors and score functions")
     items_scale: float = Field(0.01, gt=0, description="scale of the fresh item table")
-    private_budget_mb: int = Field(
-        4096,
-        ge=0,
-        description="memory for local item tables; beyond it they live on disk (memory-mapped)",
-        json_schema_extra=MEMORY,
-    )
-    private_dir: str | None = Field(
-        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
-    )
+    private_budget_mb: int = memory_before_disk(4096, "local item tables")
+    private_dir: str | None = folder_on_disk()
 
 
 @dataclass(frozen=True)

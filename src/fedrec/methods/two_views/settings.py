@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.core.settings import FOLDER, MEMORY, TrainingSettings
+from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
 
 
 class TwoViewSettings(TrainingSettings):
@@ -68,12 +68,5 @@ class TwoViewSettings(TrainingSettings):
     complementarity: Literal["orthogonal", "l2", "mutual-information"] = Field(
         "orthogonal", description="L_o, or the alternatives of Figure 4b (L_2, L_m)"
     )
-    private_budget_mb: int = Field(
-        4096,
-        ge=0,
-        description="memory for private tables; beyond it they live on disk (memory-mapped)",
-        json_schema_extra=MEMORY,
-    )
-    private_dir: str | None = Field(
-        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
-    )
+    private_budget_mb: int = memory_before_disk(4096, "private tables")
+    private_dir: str | None = folder_on_disk()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.core.settings import FOLDER, MEMORY, PrivacySettings
+from fedrec.core.settings import PrivacySettings, folder_on_disk, memory_before_disk
 
 
 class VaeSettings(PrivacySettings):
@@ -62,12 +62,5 @@ class FedDaeSettings(VaeSettings):
         description="private encoder and gate from round to round: kept (the paper); started afresh in every round and "
         "evaluated so; or gates afresh and the encoder averaged on the server like the global one (the public code)",
     )
-    private_budget_mb: int = Field(
-        8192,
-        ge=0,
-        description="memory for private encoders; what exceeds it lives on disk (memory-mapped)",
-        json_schema_extra=MEMORY,
-    )
-    private_dir: str | None = Field(
-        None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER
-    )
+    private_budget_mb: int = memory_before_disk(8192, "private encoders")
+    private_dir: str | None = folder_on_disk()
