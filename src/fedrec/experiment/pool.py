@@ -213,9 +213,13 @@ class _Pool:
 
 
 def thread_limits(parallel: int) -> dict[str, str]:
-    """What a process finds in its environment when it is one of several: its share of the cores."""
+    """What a process finds in its environment when it is one of several: its share of the cores, or what was set.
+
+    Several pools on one machine know nothing of each other; who starts them says how many threads each process has.
+    """
     names = ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return dict.fromkeys(names, str(max(1, (os.cpu_count() or 1) // parallel)))
+    share = str(max(1, (os.cpu_count() or 1) // parallel))
+    return {name: os.environ.get(name) or share for name in names}
 
 
 def _child(folder: Path, state: str) -> int:
