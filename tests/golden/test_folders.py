@@ -36,7 +36,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for archive, version in zip(ARCHIVES, KNOWN, strict=True):
         places[version] = tmp_path_factory.mktemp("folders")
         with tarfile.open(archive) as file:
-            file.extractall(places[version], filter="data")
+            file.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+            file.extractall(places[version])
     return places
 
 
