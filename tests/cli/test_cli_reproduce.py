@@ -96,6 +96,21 @@ def test_a_table_with_published_ours_and_strict(
     assert (tmp_path / "o" / "table2-demo.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_without_strict_nothing_is_run_under_it_and_what_is_there_is_shown(
+    fedrec: Cli, paper: Callable[[PublishedTable], None], ran: list[str]
+) -> None:
+    paper(small_table())
+    words = ("reproduce", "fedca", "--jobs", 1, "--out", "o", "--quiet", "--json", "t.json")
+    assert fedrec(*words, "--seeds", "0", "--no-strict").status == 0
+    assert {run.split()[1] for run in ran} == {"paper-fedca"}
+    assert json.loads(Path("t.json").read_text())["cells"][0]["strict"] is None
+    assert fedrec(*words, "--seeds", "0").status == 0
+    both = list(ran)
+    shown = fedrec(*words, "--seeds", "0", "--no-strict")
+    assert ran == both
+    assert json.loads(Path("t.json").read_text())["cells"][0]["strict"] is not None, shown.out
+
+
 def test_an_interrupted_table_goes_on_without_repeating_a_cell(
     fedrec: Cli, paper: Callable[[PublishedTable], None], ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,9 @@ def reproduce(
     columns: Annotated[
         str | None, typer.Option("--columns", help="Only these data sets, e.g. ml-100k.", metavar="A,B")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict/--no-strict", help="Every row under the strict protocol too, where nothing leaks.")
+    ] = True,
     quick: Annotated[bool, typer.Option("--quick", help="A few rounds only, to see that it runs; no result.")] = False,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
     jobs: Annotated[
@@ -89,7 +92,7 @@ def reproduce(
         blocks = min(1024, max(64, memory_mb // parallel // 4)) if memory_mb else 1024
         given = {**o.given(context), "memory_mb": blocks}
         work = reproducing.plan(
-            chosen, parse_seeds(seeds), folder, quick=quick, given=given, recipes=read_recipes(recipe)
+            chosen, parse_seeds(seeds), folder, quick=quick, given=given, recipes=read_recipes(recipe), strict=strict
         )
         if plan_only:
             print_plan(work)

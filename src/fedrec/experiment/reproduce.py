@@ -65,6 +65,8 @@ class Work:
     """By column: which file is missing."""
     recipes: tuple[Mapping[str, Any], ...] = ()
     """Entries of a file of the user's own (tuned settings, say), over the papers'."""
+    strict: bool = True
+    """Whether every row runs under `strict` too; where not, runs that are finished are shown all the same."""
 
     @property
     def rounds(self) -> int | None:
@@ -90,6 +92,7 @@ def plan(
     quick: bool = False,
     given: Mapping[str, Any] | None = None,
     recipes: Sequence[Mapping[str, Any]] = (),
+    strict: bool = True,
 ) -> Work:
     """The runs that a table needs. ``given``: run settings of all of them (``data_dir``, ``device``, ``memory_mb``)."""
     if not seeds:
@@ -97,7 +100,7 @@ def plan(
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; give --out a folder")
     seeds = tuple(dict.fromkeys(seeds))
-    work = Work(table, seeds, out, quick, (), {}, tuple(recipes))
+    work = Work(table, seeds, out, quick, (), {}, tuple(recipes), strict)
     given = {"checkpoint_seconds": CHECKPOINT_SECONDS, "keep_selected": False, **(given or {})}
     missing = {column.key: lacking(column, given.get("data_dir")) for column in table.columns}
     spots = []
@@ -148,7 +151,9 @@ def _spot(work: Work, row: TableRow, column: Column, control: bool, given: Mappi
         name = folder_name(pair[0])
         for settings, jobs in zip(pair, (ours, strict), strict=True):
             path = work.out / "runs" / column.key / settings.protocol / name
-            jobs.append(Job(settings, path, folder_state(path, settings)))
+            job = Job(settings, path, folder_state(path, settings))
+            if jobs is ours or work.strict or job.state == "finished":
+                jobs.append(job)
     return Spot(row, column, control, tuple(ours), tuple(strict))
 
 
