@@ -31,3 +31,20 @@ def test_the_kernel_gives_what_numpy_gives(
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-6)
     first = 0.3 * keyed.laplace(draws.streams[:1], 2 * 1001).reshape(2, 1001)
     np.testing.assert_allclose(compiled[:2] - before[:2], first, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1000, 1001])  # draws come in pairs
+def test_the_gaussian_kernel_gives_what_numpy_gives(
+    kind: type[np.floating[Any]], width: int, block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    start = np.array([0, 2, 2, 5, 6, 9])
+    before = np.random.default_rng(3).normal(size=(9, width)).astype(kind)
+    plain, compiled = before.copy(), before.copy()
+    draws = KeyedDraws(Keys(7, 3), block, "noise table", start)
+    Noise(0.3, "gaussian")._add(plain, draws)
+    monkeypatch.setattr(noise, "LARGE", 1)
+    Noise(0.3, "gaussian")._add(compiled, draws)
+    assert np.std(plain - before) == pytest.approx(0.3, rel=0.05)
+    np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-6)
