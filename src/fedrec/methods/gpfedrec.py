@@ -157,8 +157,10 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         for _ in range(chosen.layers):
             mix(tables, weights, whole, out=tables, device=self.device)
         total = np.zeros(tables.shape[1:])
-        for client in clients:  # one table of working memory
-            total += tables[client]
+        for part in disk_array.pieces(tables, len(clients)):
+            for client in clients[part]:  # one table of working memory
+                total += tables[client]
+            disk_array.forget(tables)
         if whole is not None:  # who was absent keeps the table it had
             absent = np.setdiff1d(np.arange(len(tables)), clients)
             tables[absent] = server.tables[absent]
