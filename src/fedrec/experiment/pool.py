@@ -213,13 +213,18 @@ class _Pool:
 
 
 def thread_limits(parallel: int) -> dict[str, str]:
-    """What a process finds in its environment when it is one of several: its share of the cores, or what was set.
+    """What a process finds in its environment when it is one of several: its share of the cores, or less where asked.
 
-    Several pools on one machine know nothing of each other; who starts them says how many threads each process has.
+    Several pools on one machine know nothing of each other; who starts them can say how many threads a process has.
     """
     names = ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    share = str(max(1, (os.cpu_count() or 1) // parallel))
-    return {name: os.environ.get(name) or share for name in names}
+    share = max(1, (os.cpu_count() or 1) // parallel)
+    limits = dict.fromkeys(names, share)
+    for name in names:
+        asked = os.environ.get(name, "")
+        if asked.isdecimal() and int(asked) > 0:
+            limits[name] = min(share, int(asked))
+    return {name: str(limit) for name, limit in limits.items()}
 
 
 def _child(folder: Path, state: str) -> int:

@@ -17,10 +17,17 @@ def test_a_process_has_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -
     assert set(thread_limits(32).values()) == {"1"}
 
 
-def test_threads_that_the_caller_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_threads_that_the_caller_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setenv("FEDREC_THREADS", "1")
     limits = thread_limits(2)
     assert limits["FEDREC_THREADS"] == "1"
     assert limits["OMP_NUM_THREADS"] == "8"
+
+
+@pytest.mark.parametrize("text", ["16", "0", "", "4,2", "many"])
+def test_a_number_for_the_whole_machine_does_not_raise_a_share(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert thread_limits(4)["OMP_NUM_THREADS"] == "4"
