@@ -71,7 +71,9 @@ def gate_of(own: Tensors, plan: LocalPlan) -> Tensor:
     return scores.softmax(1)
 
 
-def server_step(server: VaeServer, replies: Iterator[Reply[Any]], settings: VaeSettings, device: str) -> VaeServer:
+def server_step(
+    server: VaeServer, replies: Iterator[Reply[Any]], settings: VaeSettings, keys: Keys, device: str
+) -> VaeServer:
     """``phi = phi - eta/n_s sum_u nabla_phi^(u)``, the same for theta (lines 7 and 8); by Adam unless plain."""
     total: dict[str, Float64] = {name: np.zeros(array.shape) for name, array in server.nets.items()}
     users = 0  # n_s
@@ -80,6 +82,10 @@ def server_step(server: VaeServer, replies: Iterator[Reply[Any]], settings: VaeS
         users += add(total, reply.upload, device)
     if not users:
         return server
+    if settings.sum_noise:
+        drawn = keys.server("noise of the sum")
+        for sum_ in total.values():  # users times kappa^2 is the variance of the sum of their noise
+            sum_ += settings.sum_noise * users**0.5 * drawn.standard_normal(sum_.shape)
     gradient = {name: (sum_ / users).astype(np.float32) for name, sum_ in total.items()}
     if settings.server_optimizer == "adam":
         return adam_step(server, gradient, settings.server_lr)
@@ -160,7 +166,7 @@ class FedDae(VaeMethod[PrivateEncoder]):
         forget_fields(private)
 
     def aggregate(self, server: VaeServer, replies: Iterator[Reply[Any]], keys: Keys) -> VaeServer:
-        return server_step(server, replies, self.settings, self.device)
+        return server_step(server, replies, self.settings, keys, self.device)
 
     def encoders(
         self, private: PrivateEncoder, nets: Nets, block: Block, user: int, keys: Keys

@@ -48,4 +48,4 @@ class FedVae(VaeMethod[NothingPrivate]):
 
     def aggregate(self, server: VaeServer, replies: Iterator[Reply[Any]], keys: Keys) -> VaeServer:
         """The mean of the gradients, then one step: lines 7 and 8 of FedDAE's Algorithm 1."""
-        return server_step(server, replies, self.settings, self.device)
+        return server_step(server, replies, self.settings, keys, self.device)

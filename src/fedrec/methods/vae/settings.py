@@ -45,6 +45,13 @@ class VaeSettings(PrivacySettings):
         description="how gradients cross the wire: as the E outer products that they are sums of (many times "
         "smaller), or whole (then a sum suffices); with clip, noise or compression always whole",
     )
+    sum_noise: float = Field(
+        0.0,
+        ge=0,
+        description="deviation of Gaussian noise of every user, drawn once for the sum of all gradients: the server's sum "
+        "is distributed as if each user had added noise of its own (Table 4), in a fraction of the time. It shows what "
+        "noise costs; it protects nobody from the server, as `noise` does",
+    )
     chunk: int = Field(64, ge=1, description="users that train together; changes nothing but speed")
 
 

@@ -434,6 +434,20 @@ def test_noise_makes_the_upload_whole() -> None:
     assert a_method().Upload.__name__ == "FactoredUpload"
 
 
+def test_noise_of_the_sum_has_the_variance_of_noise_by_every_user() -> None:
+    """Table 4: n users with deviation kappa each leave kappa / sqrt(n) in every coordinate of the mean."""
+    kappa, users, block = 0.5, 4, a_block(4)
+    stepped = []
+    for noise in (0.0, kappa):
+        method = a_method(dim=12, server_optimizer="sgd", server_lr=1.0, sum_noise=noise)
+        assert method.Upload.__name__ == "FactoredUpload"  # nothing to hide in an upload: factors still cross
+        server, private = started(method, block)
+        stepped.append(one_round(method, server, private, block, 1)[0].nets)
+    apart = np.concatenate([(stepped[1][name] - stepped[0][name]).ravel() for name in SHARED])
+    assert apart.std() == pytest.approx(kappa / users**0.5, rel=0.05)
+    assert abs(apart.mean()) < 4 * apart.std() / len(apart) ** 0.5
+
+
 def test_evaluated_locally_a_client_has_its_own_copies() -> None:
     """Scores right after descent: shared layers moved by the client's own steps."""
     method, block = a_method(), a_block()
