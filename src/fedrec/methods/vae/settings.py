@@ -48,9 +48,9 @@ class VaeSettings(PrivacySettings):
     sum_noise: float = Field(
         0.0,
         ge=0,
-        description="deviation of Gaussian noise of every user, drawn once for the sum of all gradients: the server's sum "
-        "is distributed as if each user had added noise of its own (Table 4), in a fraction of the time. It shows what "
-        "noise costs; it protects nobody from the server, as `noise` does",
+        description="deviation of Gaussian noise of every user, drawn once for the sum of all gradients: that sum is "
+        "distributed as if each user had added noise of its own (Table 4), in a fraction of the time. It shows what "
+        "noise costs; unlike `noise` it protects nobody from the server",
     )
     chunk: int = Field(64, ge=1, description="users that train together; changes nothing but speed")
 
