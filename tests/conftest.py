@@ -4,8 +4,9 @@ A machine under load must not fail a test, so properties have no deadline.
 A shell that starts tests in the background has them ignore SIGINT, and the programs that they start would ignore it
 too: tests that interrupt a program need the usual handling, however they were started.
 
-With several workers (``make test``) kernels are compiled once before the workers start, real federations come first,
-because they wait more than they work, and laws and golden cases are dealt out one by one, all others by file.
+With several workers (``make test``) kernels and test files are compiled once before the workers start, real federations
+come first, because they wait more than they work, and laws and golden cases are dealt out one by one, all others by
+file.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
             "for method in ('fedavg', 'fed3cr', 'feddae'):\n"
             "    execute(resolve(method, {'data': 'demo', 'rounds': 1, 'settings': {'dim': 4, 'epochs': 1}}))\n"
         )
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, stdout=subprocess.DEVNULL)
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *config.args]
+        silent = subprocess.DEVNULL
+        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(collect, stdout=silent, stderr=silent):
+            subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, stdout=silent)
 
 
 @pytest.hookimpl(optionalhook=True)
