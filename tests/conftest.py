@@ -22,6 +22,7 @@ import pytest
 from hypothesis import settings
 
 from command_line import Cli, Done
+from fedrec.report.figures import files
 
 settings.register_profile("fedrec", deadline=None)
 settings.load_profile("fedrec")
@@ -70,7 +71,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def fedrec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
-    """``fedrec("run", "popularity")`` in an empty folder; gives exit status, output and errors as a shell sees them."""
+    """``fedrec("run", "popularity")`` in an empty folder; gives exit status, output and errors as a shell sees them.
+
+    Figures are written as PNG alone: the fonts of a PDF take longer than the runs that it shows.
+    """
+    monkeypatch.setattr(files, "KINDS", {".png": files.KINDS[".png"]})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
 

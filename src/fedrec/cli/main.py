@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import Annotated
 
 import typer
+from click import Command
+from typer.main import get_command
 
 from fedrec import __version__
 from fedrec.cli import (
@@ -71,10 +74,16 @@ def common(
     """Exit status: 0 done, 2 bad input (one line says what is wrong and what would be right), 1 failure."""
 
 
+@cache
+def command() -> Command:
+    """What the command line calls, made of the functions' signatures once in a process."""
+    return get_command(app)
+
+
 def main() -> None:
     """Entry point: bad input is one line and status 2, an interrupt is status 130, never a traceback."""
     try:
-        app(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
+        command()(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
     except BadInput as problem:
         typer.echo(f"fedrec: {problem}", err=True)
         sys.exit(2)
