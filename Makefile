@@ -3,9 +3,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# workers and their libraries' threads must not fight for the cores; federations wait a lot, so there are more workers;
+# workers and threads must not fight for the cores (law 3 sets its own); federations wait a lot, so there are more workers;
 # hundreds of programs are started, which read what the first of them compiled, whatever the shell says about bytecode
-TESTS  := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+TESTS  := PYTHONDONTWRITEBYTECODE= FEDREC_THREADS=1 OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 STAMP  := $(VENV)/.installed
 
