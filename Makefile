@@ -26,8 +26,8 @@ install: $(STAMP) ## set up .venv with the tested versions
 demo: $(STAMP) ## the main job: compare methods on MovieLens-100K (made-up data where it cannot be had)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh benchmarks/demo.sh
 
-test: $(STAMP) lint types ## all that CI runs: style, types, every test
-	$(TESTS) tests $(SPREAD)
+test: $(STAMP) lint ## all that CI runs: style, types, every test
+	@$(BIN)/mypy & types=$$!; $(TESTS) tests $(SPREAD); tests=$$?; wait $$types && exit $$tests
 
 test-fast: $(STAMP) ## the tests that take seconds
 	$(TESTS) tests/unit tests/cli $(SPREAD) -m "not slow"

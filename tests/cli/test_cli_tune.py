@@ -10,6 +10,7 @@ import pytest
 from command_line import Cli
 from fedrec.cli.tune import parse_budget
 from fedrec.errors import BadInput
+from fedrec.runs.recipes import read_recipes
 
 
 def test_a_tuned_recipe_goes_into_runs(fedrec: Cli, tmp_path: Path) -> None:
@@ -30,6 +31,14 @@ def test_a_tuned_recipe_goes_into_runs(fedrec: Cli, tmp_path: Path) -> None:
     ]
     assert found["metrics"]["valid"]["NDCG@10"] == max(values)
     assert found["metrics"]["test"]
+
+
+def test_a_second_call_keeps_what_the_first_has_found(fedrec: Cli, tmp_path: Path) -> None:
+    for methods in (["ease"], ["popularity", "gfcf"]):
+        done = fedrec("tune", *methods, "--data", "demo", "--trials", "1", "--out", "tune")
+        assert done.status == 0, done.err
+    found = read_recipes(tmp_path / "tune" / "recipe.yaml")
+    assert sorted(entry["methods"][0] for entry in found) == ["ease", "gfcf", "popularity"]
 
 
 def test_a_run_without_test_values_says_so(fedrec: Cli, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from fedrec.methods.registry import find as find_method
 from fedrec.report.model.search import Search
 from fedrec.report.text.search import markdown_page
 from fedrec.runs.atomic import write_text
+from fedrec.runs.recipes import read_recipes
 from fedrec.runs.yaml_file import dump_yaml
 
 RECIPE = "recipe.yaml"
@@ -23,7 +24,7 @@ OF_THE_SEARCH = ("data", "protocol", "seed", "settings", *HERE)
 
 
 def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Search], list[Path]]:
-    """Recipe, page and pictures of all searches that have a result."""
+    """Page and pictures of all searches that have a result; their recipe, with that of the folder's other searches."""
     searches, entries, written = [], [], []
     for study in state.studies:
         search = with_importance(study, study.search(state.known))
@@ -36,11 +37,18 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
             if len(search.trials) > 1:
                 written.append(_picture(study, search))
     if entries:
-        write_text(out / RECIPE, dump_yaml({"defaults": entries}))
+        write_text(out / RECIPE, dump_yaml({"defaults": entries + of_earlier_calls(state, out)}))
         pictures = [(path.relative_to(out).as_posix(), path.parent.name) for path in written]
         write_text(out / "tune.md", markdown_page(searches, command, pictures))
         written = [out / RECIPE, out / "tune.md", *written]
     return searches, written
+
+
+def of_earlier_calls(state: State, out: Path) -> list[dict[str, Any]]:
+    """What other methods' searches in the same folder found: a second call must not lose what the first has found."""
+    named = {study.folder / RECIPE for study in state.studies} | {out / RECIPE}
+    others = [path for path in sorted(out.rglob(RECIPE)) if path not in named]
+    return [found for path in others for found in read_recipes(path)]
 
 
 def with_importance(study: Study, search: Search) -> Search:
