@@ -34,6 +34,7 @@ def assert_nothing_written(folder: Path, *kept: str) -> None:
         (("run", "fedavg", "--set", "dimm=8"), ("no setting 'dimm'", "dim")),
         (("run", "fedavg", "--set", "dim=-3"), ("dim=-3", "greater than or equal to 1")),
         (("run", "fedavg", "--set", "dim=many"), ("dim='many'",)),
+        (("run", "fedavg", "--set", "noise=inf"), ("noise=inf", "finite")),
         (("run", "fedavg", "--set", "optimizer=sdg"), ("optimizer", "adam")),
         (("run", "fedavg", "--set", "dim"), ("key=value",)),
         (("run", "fedavg", "--set", "dim=4", "--set", "dim=5"), ("twice",)),

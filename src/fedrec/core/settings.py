@@ -27,9 +27,9 @@ def folder_on_disk() -> Any:
 
 
 class Settings(BaseModel):
-    """Base of all settings: typed, frozen, and an unknown key is an error."""
+    """Base of all settings: typed, frozen, every number finite, and an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
 
 class PrivacySettings(Settings):
