@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
         )
         collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *config.args]
         silent = subprocess.DEVNULL
-        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(collect, stdout=silent, stderr=silent):
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as beside:
+            if not sys.dont_write_bytecode:
+                beside.enter_context(subprocess.Popen(collect, stdout=silent, stderr=silent))
             subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, stdout=silent)
 
 

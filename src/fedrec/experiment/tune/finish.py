@@ -10,7 +10,7 @@ from typing import Any
 
 from fedrec.core.reference import Reference
 from fedrec.experiment.tune.launch import State
-from fedrec.experiment.tune.study import HERE, Study
+from fedrec.experiment.tune.study import HERE, STUDY, Study
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.search import Search
 from fedrec.report.text.search import markdown_page
@@ -46,9 +46,9 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
 
 def of_earlier_calls(state: State, out: Path) -> list[dict[str, Any]]:
     """What other methods' searches in the same folder found: a second call must not lose what the first has found."""
-    named = {study.folder / RECIPE for study in state.studies} | {out / RECIPE}
-    others = [path for path in sorted(out.rglob(RECIPE)) if path not in named]
-    return [found for path in others for found in read_recipes(path)]
+    others = {path.parent for path in out.rglob(STUDY)} - {study.folder for study in state.studies}
+    recipes = [folder / RECIPE for folder in sorted(others) if (folder / RECIPE).is_file()]
+    return [found for path in recipes for found in read_recipes(path)]
 
 
 def with_importance(study: Study, search: Search) -> Search:

@@ -36,6 +36,7 @@ RUNGS = 8
 """How often in its life a trial is held against the others; it is evaluated twice as often."""
 STEPS = 1000
 """Optimiser steps of the mean client in a trial, unless said otherwise."""
+STUDY = "study.yaml"
 HERE = ("data_dir", "device", "memory_mb")
 """Run settings that belong to the machine that a trial runs on."""
 
@@ -141,7 +142,7 @@ class Study:
 
     def open(self) -> None:
         """Make the folder, or see that it holds this very search; anything else in it is bad input."""
-        path = self.folder / "study.yaml"
+        path = self.folder / STUDY
         about = self._about()
         if path.is_file():
             there = parse_yaml(path, read_sealed_yaml(path)[0])

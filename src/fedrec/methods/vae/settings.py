@@ -50,7 +50,7 @@ class VaeSettings(PrivacySettings):
         ge=0,
         description="deviation of Gaussian noise of every user, drawn once for the sum of all gradients: that sum is "
         "distributed as if each user had added noise of its own (Table 4), in a fraction of the time. It shows what "
-        "noise costs; unlike `noise` it protects nobody from the server",
+        "noise costs and protects nobody, unlike `noise`: the server draws it, from the run's seed",
     )
     chunk: int = Field(64, ge=1, description="users that train together; changes nothing but speed")
 
