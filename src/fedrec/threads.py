@@ -7,8 +7,8 @@ size), any thread may call it, and kernels compile in a fraction of the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,27 @@ def pieces(cost: NDArray[np.number], count: int) -> list[NDArray[np.int64]]:
     return [falling[first::count].copy() for first in range(min(count, len(cost)))]
 
 
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""By number of threads. They stay: starting them took milliseconds a call, and a round makes thousands of calls."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # a child process has none of its parent's threads
+
+
+def on_threads(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], threads: int | None = None) -> None:
+    """Make every call, several at once; whichever fails, nobody writes any more when this returns.
+
+    Not from within such a call: it would wait for the thread that it holds.
+    """
+    threads = thread_count(threads)
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="fedrec-kernel")
+    running = [_pools[threads].submit(function, *arguments) for arguments in calls]
+    wait(running)
+    for one in running:
+        one.result()
+
+
 def over_pieces(
     kernel: Callable[..., Any], cost: NDArray[np.number], arguments: tuple[Any, ...], threads: int | None = None
 ) -> None:
@@ -43,10 +64,7 @@ def over_pieces(
     if threads == 1 or len(cost) < 2:
         kernel(np.argsort(-cost, kind="stable").astype(np.int64), *arguments)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(kernel, clients, *arguments) for clients in pieces(cost, threads * PIECES_PER_THREAD)]
-        for piece in running:
-            piece.result()
+    on_threads(kernel, [(some, *arguments) for some in pieces(cost, threads * PIECES_PER_THREAD)], threads)
 
 
 def over_rows(kernel: Callable[..., Any], rows: int, arguments: tuple[Any, ...], threads: int | None = None) -> None:
@@ -55,7 +73,4 @@ def over_rows(kernel: Callable[..., Any], rows: int, arguments: tuple[Any, ...],
     if threads == 1 or rows < 4 * threads:
         kernel(np.arange(rows), *arguments)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(kernel, some, *arguments) for some in np.array_split(np.arange(rows), 4 * threads)]
-        for piece in running:
-            piece.result()
+    on_threads(kernel, [(some, *arguments) for some in np.array_split(np.arange(rows), 4 * threads)], threads)

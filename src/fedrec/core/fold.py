@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrec.core.messages import Array, Rows
 from fedrec.extras import installed
-from fedrec.threads import thread_count
+from fedrec.threads import on_threads, thread_count
 
 Float64 = NDArray[np.float64]
 
@@ -76,6 +75,4 @@ def add_clients(total: Float64, changes: Array) -> None:
     if len(into) <= size:
         part(0)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(part, first) for first in range(0, len(into), size)]:
-            done.result()
+    on_threads(part, [(first,) for first in range(0, len(into), size)], threads)

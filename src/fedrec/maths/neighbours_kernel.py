@@ -7,13 +7,12 @@ differences from a table that all share, zero where there is none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from fedrec.compiled import njit
-from fedrec.threads import thread_count
+from fedrec.threads import on_threads, thread_count
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -104,8 +103,4 @@ def in_pieces(kernel: Callable[..., Any], count: int, *arguments: Any) -> None:
     """Call ``kernel(first, last, *arguments)`` over pieces of ``count`` clients, on several threads."""
     threads = thread_count()
     step = max(1, -(-count // (threads * 8)))
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [
-            pool.submit(kernel, first, min(first + step, count), *arguments) for first in range(0, count, step)
-        ]:
-            done.result()
+    on_threads(kernel, [(first, min(first + step, count), *arguments) for first in range(0, count, step)], threads)

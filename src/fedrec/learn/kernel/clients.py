@@ -3,9 +3,7 @@
 A client's compact rows, moments and gradients live in one thread's scratch, padded to whole vectors.
 Rows that are in no mini-batch of a step are not visited: Adam's moves at such steps are made up in one go
 when the row is next needed (:mod:`fedrec.learn.adam`), so the cost is linear in samples, not rows x steps.
-
-numba keeps the compiled kernel beside this file and looks at this file's time alone: after a change in
-``vectors.py``, ``adam.py`` or ``random.py``, touch this one.
+Clients that hold one user have a loop of their own (:mod:`fedrec.learn.kernel.one_user`).
 """
 
 from __future__ import annotations
@@ -18,6 +16,8 @@ from numba import types
 
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.kernel.one_user import train_one
+from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
 from fedrec.learn.kernel.vectors import (
     GRADIENT,
@@ -25,7 +25,6 @@ from fedrec.learn.kernel.vectors import (
     STRIDE,
     adam_gap,
     adam_step,
-    adam_step_of_one,
     add_scaled,
     clear,
     dot,
@@ -36,18 +35,6 @@ _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
 _C1, _C2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
 _EPS = np.float32(EPS)
 _ZERO, _ONE = np.float32(0), np.float32(1)
-
-# rows of Schedule.stacked()
-_SIZE, _SCALE, _TAIL_A, _TAIL_B, _POWER_A, _POWER_B, _DECAY_M, _DECAY_S = range(8)
-
-
-@njit(inline="always")
-def _gap(plan, then, now):
-    """Constants of the steps ``then + 1 .. now`` without a gradient: A, eps B / A, decay of m and of s."""
-    k = now - then
-    a = plan[_TAIL_A, then] - plan[_POWER_A, k] * plan[_TAIL_A, now]
-    b = plan[_TAIL_B, then] - plan[_POWER_B, k] * plan[_TAIL_B, now]
-    return (np.float32(a), np.float32(EPS * b / a), np.float32(plan[_DECAY_M, k]), np.float32(plan[_DECAY_S, k]))
 
 
 @njit(inline="always")
@@ -134,7 +121,13 @@ def train_clients(
 
         step = 0
         total_loss = 0.0
-        for epoch in range(epochs):
+        if lone:
+            step = epochs * ((n + batch - 1) // batch)
+            total_loss, b[0] = train_one(
+                state, last, visited, listed, slopes, permuted, row, negative, label,
+                first, n, keys[c], epochs, batch, lr_users, lr_items, adam, affine, pairs, b[0], blocks, plan,
+            )  # fmt: skip
+        for epoch in range(0 if lone else epochs):
             if n > 0:
                 order(n, epoch_key(keys[c], epoch), permuted)
             for begin in range(0, n, batch):
@@ -154,7 +147,7 @@ def train_clients(
                         clear(state, o_user + _ROW_G, blocks)
                         bg[u] = _ZERO
                         if adam and last[u] > 0 and last[u] < step - 1:
-                            a, eps, decay_m, decay_s = _gap(plan, last[u], step - 1)
+                            a, eps, decay_m, decay_s = gap(plan, last[u], step - 1)
                             adam_gap(state, o_user, blocks, lr_users * a, eps, decay_m, decay_s)
                             b[u] -= lr_users * a * bm[u] / (bs[u] + eps)
                             bm[u] *= decay_m
@@ -167,11 +160,9 @@ def train_clients(
                             visited[i] = step
                             listed[count] = i
                             count += 1
-                            slopes[i] = _ZERO
-                            if not lone:
-                                clear(state, o + _ROW_G, blocks)
+                            clear(state, o + _ROW_G, blocks)
                             if adam and mu == 0 and last[i] > 0 and last[i] < step - 1:
-                                a, eps, decay_m, decay_s = _gap(plan, last[i], step - 1)
+                                a, eps, decay_m, decay_s = gap(plan, last[i], step - 1)
                                 adam_gap(state, o, blocks, lr_items * a, eps, decay_m, decay_s)
                         got = dot(state, o_user, o, blocks)
                         value = value - got if side else value + got
@@ -191,11 +182,6 @@ def train_clients(
                     slope = score[j - begin]
                     if affine and not pairs:
                         bg[u] += slope
-                    if lone:
-                        slopes[1 + row[sample]] += slope
-                        if pairs:
-                            slopes[1 + negative[sample]] -= slope
-                        continue
                     o = np.uint64(n_users + row[sample]) * wide
                     add_scaled(state, o_user + _ROW_G, slope, o, blocks)
                     add_scaled(state, o + _ROW_G, slope, o_user, blocks)
@@ -219,20 +205,8 @@ def train_clients(
                             away = state[o + _place(k)] - table[at, rows_ids[row_0 + r], k]
                             state[o + _ROW_G + _place(k)] += mu * away
 
-                size = np.float32(plan[_SIZE, step]) if adam else _ONE
-                scale = np.float32(plan[_SCALE, step]) if adam else _ONE
-                if lone:
-                    # rows before the user: their gradients are multiples of the user as it was
-                    for l in range(1, count):
-                        i = listed[l]
-                        o = np.uint64(i) * wide
-                        last[i] = step
-                        if adam:
-                            adam_step_of_one(state, o, np.uint64(0), slopes[i], blocks, lr_items * size, scale)
-                        else:
-                            add_scaled(state, _ROW_G, slopes[i], o, blocks)
-                            add_scaled(state, o, -lr_items * slopes[i], np.uint64(0), blocks)
-                    count = 1
+                size = np.float32(plan[SIZE, step]) if adam else _ONE
+                scale = np.float32(plan[SCALE, step]) if adam else _ONE
                 for l in range(count):
                     i = np.int64(listed[l])
                     o = np.uint64(i) * wide
@@ -254,7 +228,7 @@ def train_clients(
             o = np.uint64(i) * wide
             rate = lr_users if i < n_users else lr_items
             if adam and last[i] > 0 and last[i] < step:
-                a, eps, decay_m, decay_s = _gap(plan, last[i], step)
+                a, eps, decay_m, decay_s = gap(plan, last[i], step)
                 adam_gap(state, o, blocks, rate * a, eps, decay_m, decay_s)
                 if i < n_users:
                     b[i] -= rate * a * bm[i] / (bs[i] + eps)
