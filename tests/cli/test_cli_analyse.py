@@ -215,3 +215,14 @@ def test_what_a_guarantee_costs_is_a_table_and_two_figures(fedrec: Cli, tmp_path
     for what in ("epsilon", "users"):
         picture = tmp_path / "found" / f"privacy-planted-strict-fedease-{what}.png"
         assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_stages_of_a_round_of_fedca(fedrec: Cli) -> None:
+    done = fedrec("analyse", "stages", "--data", "demo", "--repeat", "1")
+    assert done.status == 0, done.err
+    for stage in ("local training", "SVD", "similarity", "complementarity", "optimisation"):
+        assert stage in done.out
+    assert done.out.count(" s ") >= 5
+    refused = fedrec("analyse", "stages", "--data", "demo", "--set", "beta=0")
+    assert refused.status == 2
+    assert "alpha and beta > 0" in refused.err

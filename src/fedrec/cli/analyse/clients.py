@@ -1,4 +1,4 @@
-"""``fedrec analyse skew``, ``sparsity``, ``weights``: what clients learn from one another (FedCA)."""
+"""``fedrec analyse skew``, ``sparsity``, ``weights``, ``stages``: what clients learn from one another (FedCA)."""
 
 from __future__ import annotations
 
@@ -79,3 +79,22 @@ def weights(
     about = f"{about_data(context)}; {len(found.clients)} random clients"
     figure = heat_maps(found.clients, matrices, "Composite aggregation", about)
     write(out, file_of(context, "weights"), figure, matrix_csv(found.clients, matrices))
+
+
+@app.command("stages", cls=o.takes("data", "data_dir", "protocol", "seed", "settings", "device", before="repeat"))
+def stages(
+    context: typer.Context,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often each is measured; the mean counts.")] = 5,
+) -> None:
+    """Seconds of FedCA's stages (Table 8): training and SVD of one client, the server's three steps for all."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from fedrec.experiment.analyses import stages as analysis
+    from fedrec.report.text.terminal import print_table
+
+    found = analysis.stages(given(context), repeat)
+    table = Table("data", "clients", "local training", "SVD", "similarity", "complementarity", "optimisation")
+    seconds = (found.training, found.svd, found.similarity, found.complementarity, found.optimisation)
+    table.add_row(str(context.params["data"]), str(found.clients), *(f"{value:.2g} s" for value in seconds))
+    print_table(Console(highlight=False), table)

@@ -16,11 +16,14 @@ from fedrec.maths.subspaces import left_singular, principal_components, unit_col
 from fedrec.methods.fedca.settings import FedCaSettings
 
 
-def data_part(tables: Float32, rows: Rows, block: Block, keys: Keys, settings: FedCaSettings) -> dict[str, Any]:
-    """X_u of each client, from its trained table; nothing where nobody needs it."""
+def data_part(
+    tables: Float32, rows: Rows | None, block: Block, keys: Keys, settings: FedCaSettings
+) -> dict[str, Any]:
+    """X_u of each client, from its trained table; nothing where nobody needs it. ``rows``: what it trained, as coded."""
     if settings.beta == 0 and settings.weights == "paper":
         return {"subspaces": None, "components": None}
     if settings.variant_complementarity == "code":  # items of the training batch, negatives included
+        assert rows is not None
         owner = np.repeat(np.arange(block.n_clients), np.diff(rows.start))
         components = principal_components(tables[owner, rows.ids], rows.start, settings.k)  # [clients, k, d]
         every = np.arange(block.n_clients + 1) * settings.k
