@@ -14,6 +14,7 @@ from fedrec.errors import BadInput
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
 
+
 @dataclass(frozen=True)
 class Stages:
     """Seconds of one round: training and SVD of a single client (the mean over all), the server's three steps."""

@@ -16,9 +16,7 @@ from fedrec.maths.subspaces import left_singular, principal_components, unit_col
 from fedrec.methods.fedca.settings import FedCaSettings
 
 
-def data_part(
-    tables: Float32, rows: Rows | None, block: Block, keys: Keys, settings: FedCaSettings
-) -> dict[str, Any]:
+def data_part(tables: Float32, rows: Rows | None, block: Block, keys: Keys, settings: FedCaSettings) -> dict[str, Any]:
     """X_u of each client, from its trained table; nothing where nobody needs it. ``rows``: what it trained, as coded."""
     if settings.beta == 0 and settings.weights == "paper":
         return {"subspaces": None, "components": None}
