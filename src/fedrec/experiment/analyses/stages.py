@@ -28,7 +28,7 @@ class Stages:
 
 
 def stages(given: dict[str, Any], repeat: int = 5) -> Stages:
-    """Times of the first round of FedCA with all clients, in the order of Algorithm 1; one more before them compiles."""
+    """Times of the first round of FedCA with all clients, in the order of Algorithm 1; one more before compiles."""
     prepared = prepare(resolve("fedca", {**given, "rounds": 1}))
     chosen: Any = prepared.method.settings
     if chosen.variant_complementarity == "code" or not (chosen.alpha and chosen.beta):

@@ -17,7 +17,7 @@ from fedrec.methods.fedca.settings import FedCaSettings
 
 
 def data_part(tables: Float32, rows: Rows | None, block: Block, keys: Keys, settings: FedCaSettings) -> dict[str, Any]:
-    """X_u of each client, from its trained table; nothing where nobody needs it. ``rows``: what it trained, as coded."""
+    """X_u of each client, from its trained table; nothing where nobody needs it. ``rows``: what it trained on."""
     if settings.beta == 0 and settings.weights == "paper":
         return {"subspaces": None, "components": None}
     if settings.variant_complementarity == "code":  # items of the training batch, negatives included
