@@ -17,6 +17,7 @@ from fedrec.experiment import run as running
 from fedrec.experiment.estimate import Estimate
 from fedrec.experiment.jobs import Job
 from fedrec.experiment.resolve import resolve
+from fedrec.experiment.worker import UnderWay
 from fedrec.recipes import published
 from fedrec.recipes.published import PAPERS, Column, Paper, PublishedTable, TableRow, Value, find
 from fedrec.runs.settings import RunSettings
@@ -57,9 +58,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     execute = running.execute
 
-    def counted(settings: RunSettings, out: Path | None = None, *rest: Any) -> Any:
+    def counted(settings: RunSettings, out: Path | None = None, *rest: Any, **more: Any) -> Any:
         found.append(f"{settings.method} {settings.protocol} {settings.seed}")
-        return execute(settings, out, *rest)
+        return execute(settings, out, *rest, **more)
 
     monkeypatch.setattr(running, "execute", counted)
     return found
@@ -118,11 +119,11 @@ def test_an_interrupted_table_goes_on_without_repeating_a_cell(
     execute = running.execute
     wanted: list[str] = []
 
-    def stopped(settings: RunSettings, out: Path | None = None, *rest: Any) -> Any:
+    def stopped(settings: RunSettings, out: Path | None = None, *rest: Any, **more: Any) -> Any:
         if len(wanted) == 3:
             raise KeyboardInterrupt
         wanted.append(settings.method)
-        return execute(settings, out, *rest)
+        return execute(settings, out, *rest, **more)
 
     words = ("reproduce", "fedca", "--seeds", "0", "--jobs", 1, "--out", "o", "--quiet")
     with monkeypatch.context() as patch:
@@ -151,10 +152,10 @@ def test_a_cell_that_fails_is_named_and_the_others_go_on(
     paper(small_table())
     execute = running.execute
 
-    def broken(settings: RunSettings, out: Path | None = None, *rest: Any) -> Any:
+    def broken(settings: RunSettings, out: Path | None = None, *rest: Any, **more: Any) -> Any:
         if settings.method == "fcf" and settings.protocol == "strict":
             raise FloatingPointError("not finite")
-        return execute(settings, out, *rest)
+        return execute(settings, out, *rest, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(running, "execute", broken)
@@ -330,18 +331,21 @@ def test_the_estimate_prefers_what_is_alike() -> None:
 
 
 def test_a_large_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[tuple[str, int]] = []
+    begun: list[tuple[str, int]] = []
 
     class Fake:
-        pid = 0
-        returncode = 0
+        """A worker that ends each of its runs at once."""
 
         def __init__(self) -> None:
-            self.left = 2
+            self.under_way: UnderWay | None = None
+            self.memory_mb = 0.0
 
-        def poll(self) -> int | None:
-            self.left -= 1
-            return None if self.left else 0
+        def shares(self, job: Job) -> int:
+            return 0
+
+        def take(self, job: Job, need: float) -> None:
+            begun.append((job.settings.data, len(pool._busy())))
+            self.under_way, self.memory_mb = UnderWay(job, 0.0, need), need
 
     jobs = [
         Job(RunSettings(method=method, data=data, settings={"dim": 16}), tmp_path / f"{i}", "new")
@@ -349,17 +353,20 @@ def test_a_large_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     pool = pools._Pool(jobs, 3, 3, 8000, pools.Silent(), Estimate())
 
-    def start(job: Job, need: float) -> Any:
-        started.append((job.settings.data, len(pool.processes)))
-        return pools._Process(job, Fake(), 0.0, need)  # type: ignore[arg-type]
+    def ended(worker: Any) -> None:
+        worker.under_way, worker.memory_mb = None, 0.0
 
-    monkeypatch.setattr(pool, "_start", start)
-    monkeypatch.setattr(pool, "_ended", lambda process: pool.processes.remove(process))
-    monkeypatch.setattr(pools, "POLL_SECONDS", 0.0)
-    pool.run()
+    monkeypatch.setattr(pools, "started", lambda limits: Fake())
+    monkeypatch.setattr(pools, "ready", lambda workers, seconds: workers)
+    monkeypatch.setattr(pool, "_ended", ended)
+    pool._start_what_fits()
     # the second large one does not fit beside the first; the small one does
-    assert [data for data, _ in started] == ["ml-1m", "demo", "ml-1m"]
-    assert started[2][1] == 0
+    assert begun == [("ml-1m", 0), ("demo", 1)]
+    for worker in pool.workers:
+        ended(worker)
+    pool._start_what_fits()
+    assert begun[2:] == [("ml-1m", 0)]
+    assert len(pool.workers) == 2  # nobody was started for it
 
 
 def test_two_at_once_in_one_folder_are_refused(

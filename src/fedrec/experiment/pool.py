@@ -1,28 +1,24 @@
-"""Many runs, each in its folder: one after the other in this process, or several at once in processes of their own.
+"""Many runs, each in its folder: one after the other in this process, or several at once in worker processes.
 
 A finished run is never repeated, one that was cut off goes on from its checkpoint, and one that fails is named while
-the others go on. Processes are started only as far as the memory budget allows.
+the others go on. Runs are started only as far as the memory budget allows.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from fedrec.errors import BadInput
-from fedrec.experiment import run
-from fedrec.experiment.estimate import Estimate, available_mb, expected_mb, resident_mb
+from fedrec.experiment.estimate import Estimate, available_mb, expected_mb
 from fedrec.experiment.jobs import Job, reason_of
-from fedrec.runs.folder import RESULT, ROUNDS, RunFolder
-from fedrec.runs.settings import RunSettings
+from fedrec.experiment.shared_data import SharedData
+from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
+from fedrec.runs.folder import RESULT, RunFolder
 
 POLL_SECONDS = 0.5
 
@@ -70,13 +66,13 @@ def carry_out(
 
 def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estimate) -> dict[Path, str]:
     failures: dict[Path, str] = {}
-    done = total - len(jobs)
+    done, shared = total - len(jobs), SharedData()
     for place, job in enumerate(jobs):
         watch = watcher.begins(job, done + 1, total)
         began, failure = time.monotonic(), None
         watching = (watch.round, watch.start) if watch is not None else (None, None)
         try:
-            _run(job.settings, job.folder, job.state == "new", *watching)
+            make(job.settings, job.folder, job.state == "new", shared, *watching)
         except Exception as problem:
             if os.environ.get("FEDREC_DEBUG"):
                 raise
@@ -93,37 +89,8 @@ def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estima
     return failures
 
 
-def _run(settings: RunSettings, folder: Path, new: bool, *watching: Any) -> None:
-    if new:
-        run.execute(settings, folder, *watching)
-    else:
-        run.resume(folder, *watching)
-
-
-@dataclass
-class _Process:
-    job: Job
-    handle: subprocess.Popen[str]
-    began: float
-    expected_mb: float
-
-    @property
-    def rounds(self) -> int:
-        """Rounds that its log has."""
-        try:
-            with open(self.job.folder / ROUNDS, "rb") as file:
-                return sum(1 for _ in file)
-        except OSError:
-            return 0
-
-    @property
-    def memory_mb(self) -> float:
-        """What it holds now, or is expected to hold soon, whichever is more."""
-        return max(self.expected_mb, resident_mb(self.handle.pid))
-
-
 class _Pool:
-    """Processes side by side within a memory budget."""
+    """Workers side by side within a memory budget; a worker that is through takes the next run as it is, still warm."""
 
     def __init__(
         self,
@@ -139,63 +106,70 @@ class _Pool:
         self.parallel = parallel
         self.budget = memory_mb or round(0.8 * available_mb())
         self.watcher, self.estimate = watcher, estimate
-        self.processes: list[_Process] = []
+        self.workers: list[Worker] = []
         self.peaks: dict[tuple[str, str], float] = {}
         self.failures: dict[Path, str] = {}
 
     def run(self) -> dict[Path, str]:
         try:
-            while self.waiting or self.processes:
+            while self.waiting or self._busy():
                 self._start_what_fits()
-                time.sleep(POLL_SECONDS)
-                for process in list(self.processes):
-                    if process.handle.poll() is not None:
-                        self._ended(process)
-                self.watcher.ticks([(p.job, p.rounds) for p in self.processes], self.done, self.total, self._left())
+                for worker in ready([worker for worker, _ in self._busy()], POLL_SECONDS):
+                    self._ended(worker)
+                self.watcher.ticks([(u.job, u.rounds) for _, u in self._busy()], self.done, self.total, self._left())
         finally:  # an interrupt: what runs keeps its last checkpoint
-            for process in self.processes:
-                process.handle.terminate()
-            for process in self.processes:
-                process.handle.wait()
+            for worker in self.workers:
+                worker.stop()
+            for worker in self.workers:
+                worker.handle.wait()
         return self.failures
 
+    def _busy(self) -> list[tuple[Worker, UnderWay]]:
+        return [(worker, worker.under_way) for worker in self.workers if worker.under_way is not None]
+
     def _start_what_fits(self) -> None:
-        held = sum(process.memory_mb for process in self.processes)
         for job in list(self.waiting):
-            if len(self.processes) >= self.parallel:
+            if len(self._busy()) >= self.parallel:
                 return
             need = self.peaks.get((job.settings.method, job.settings.data)) or expected_mb(job.settings)
-            if self.processes and held + need > self.budget:
+            if not self._room(need):
                 continue  # a smaller one may still fit
             self.waiting.remove(job)
-            self.processes.append(self._start(job, need))
-            held += need
-            self.watcher.begins(job, self.done + len(self.processes), self.total)
+            self._worker(job).take(job, need)
+            self.watcher.begins(job, self.done + len(self._busy()), self.total)
 
-    def _start(self, job: Job, need: float) -> _Process:
-        handle = subprocess.Popen(
-            [sys.executable, "-m", "fedrec.experiment.pool", str(job.folder), job.state],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **thread_limits(self.parallel)},
-            start_new_session=True,  # an interrupt reaches us alone, and we end it
-        )
-        assert handle.stdin is not None
-        handle.stdin.write(job.settings.model_dump_json())
-        handle.stdin.close()
-        return _Process(job, handle, time.monotonic(), need)
+    def _room(self, need: float) -> bool:
+        """Whether a run fits beside the others; idle workers give way where it otherwise would not."""
+        busy = sum(worker.memory_mb for worker, _ in self._busy())
+        if not self._busy() or busy + need <= self.budget:
+            if busy + need + sum(w.memory_mb for w in self.workers if w.under_way is None) > self.budget:
+                self._dismiss_idle()
+            return True
+        return False
 
-    def _ended(self, process: _Process) -> None:
-        self.processes.remove(process)
-        assert process.handle.stdout is not None
-        said = process.handle.stdout.read().strip().splitlines()
-        process.handle.stdout.close()
-        job, seconds, status = process.job, time.monotonic() - process.began, process.handle.returncode
-        failure = None
-        if status or not (job.folder / RESULT).is_file():
-            killed = f"its process was ended by signal {-status}" if status < 0 else f"exit status {status}"
-            failure = self.failures[job.folder] = said[-1] if said and status > 0 else killed
+    def _dismiss_idle(self) -> None:
+        for worker in [worker for worker in self.workers if worker.under_way is None]:
+            worker.stop()
+            worker.handle.wait()
+            self.workers.remove(worker)
+
+    def _worker(self, job: Job) -> Worker:
+        """One that is idle, of the same data where there is such a one; else a new one."""
+        idle = [worker for worker in self.workers if worker.under_way is None]
+        if idle:
+            return max(idle, key=lambda worker: worker.shares(job))
+        self.workers.append(started(thread_limits(self.parallel)))
+        return self.workers[-1]
+
+    def _ended(self, worker: Worker) -> None:
+        under_way, failure = worker.answer()
+        if worker.handle.poll() is not None:
+            self.workers.remove(worker)
+        job, seconds = under_way.job, time.monotonic() - under_way.began
+        if failure is None and not (job.folder / RESULT).is_file():
+            failure = "it ended without a result"
+        if failure is not None:
+            self.failures[job.folder] = failure
         else:
             self.estimate.add(job.settings, seconds)
             result = RunFolder(job.folder).result()
@@ -206,8 +180,8 @@ class _Pool:
     def _left(self) -> float | None:
         now = time.monotonic()
         under_way = {
-            number: (p.job.settings, now - p.began, p.rounds / p.job.settings.rounds)
-            for number, p in enumerate(self.processes)
+            number: (u.job.settings, now - u.began, u.rounds / u.job.settings.rounds)
+            for number, (_, u) in enumerate(self._busy())
         }
         return self.estimate.left([job.settings for job in self.waiting], under_way, self.parallel)
 
@@ -225,26 +199,3 @@ def thread_limits(parallel: int) -> dict[str, str]:
         if asked.isdecimal() and int(asked) > 0:
             limits[name] = min(share, int(asked))
     return {name: str(limit) for name, limit in limits.items()}
-
-
-def _child(folder: Path, state: str) -> int:
-    """One run in a process of its own: settings come as JSON, the reason of a failure goes out as one line."""
-    parent = os.getppid()
-    settings = RunSettings(**json.loads(sys.stdin.read()))
-
-    def still_wanted(*_: Any) -> None:
-        if os.getppid() != parent:  # nobody waits any more: leave the folder to whoever comes next
-            os._exit(3)
-
-    try:
-        _run(settings, folder, state == "new", still_wanted)
-    except Exception as problem:
-        if os.environ.get("FEDREC_DEBUG"):
-            raise
-        print(reason_of(problem), flush=True)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_child(Path(sys.argv[1]), sys.argv[2]))

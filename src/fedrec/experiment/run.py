@@ -6,13 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedrec.core.loop import Progress, Record, run_rounds
+from fedrec.core.population import Population
 from fedrec.data.interactions import Interactions
+from fedrec.evaluation.task import Task
 from fedrec.experiment.open import Result, opened, place_of, prepared_again
 from fedrec.experiment.prepare import Prepared, prepare, split_data
 from fedrec.experiment.summarise import summarise
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import made_key
 from fedrec.runs.known import known_of, stored
+from fedrec.runs.memory import forget_peak
 from fedrec.runs.settings import RunSettings
 
 OnRound = Callable[[Record, Progress], None]
@@ -25,9 +28,14 @@ def execute(
     on_round: OnRound | None = None,
     on_start: OnStart | None = None,
     data: Interactions | None = None,
+    shared: tuple[Task, Population] | None = None,
 ) -> Result:
-    """Run to the end; with ``out``, in a new folder that can be resumed. ``data``: what is loaded already."""
-    shared = None if data is None else split_data(data, settings)
+    """Run to the end; with ``out``, in a new folder that can be resumed.
+
+    ``data``: what is loaded already; ``shared``: what is loaded and split, as another run had it.
+    """
+    forget_peak()
+    shared = shared if data is None else split_data(data, settings)
     prepared = prepare(settings, shared)  # before the folder: bad input leaves nothing behind
     folder = RunFolder.create(out, settings) if out is not None else None
     if folder is not None:
@@ -44,6 +52,7 @@ def resume(
     folder = RunFolder.open(path)
     if folder.finished:
         return opened(path)
+    forget_peak()
     prepared = prepared_again(folder)
     runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import resource
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +12,7 @@ from fedrec.core.reference import Reference
 from fedrec.privacy import card as cards
 from fedrec.privacy.card import PrivacyCard
 from fedrec.privacy.summed import SumNoise
+from fedrec.runs.memory import peak_memory_mb
 from fedrec.runs.origin import Origin
 from fedrec.runs.settings import RunSettings
 
@@ -117,11 +117,6 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
 def _rounds_with_clients(records: list[Record]) -> int:
     """The record that an update starts with is no round: nobody took part."""
     return len(records) - any(record.participants == 0 for record in records[:1])
-
-
-def peak_memory_mb() -> float:
-    """Largest resident memory of this process so far."""
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
 def versions() -> dict[str, str]:

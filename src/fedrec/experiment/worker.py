@@ -1,0 +1,183 @@
+"""A process that makes one run after the other, and keeps what they share: imports, compiled kernels, loaded data.
+
+Its parent writes an order a line to its standard input, and reads an answer a line; what runs print goes to standard
+error. It ends when its input does, when nobody waits for it any more, or after a run that left it large.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrec.experiment import run
+from fedrec.experiment.estimate import resident_mb
+from fedrec.experiment.jobs import Job, State, reason_of
+from fedrec.experiment.shared_data import ASKED, SharedData
+from fedrec.runs.folder import ROUNDS
+from fedrec.runs.settings import RunSettings
+
+LARGE_MB = 2048
+"""A worker that holds more than this after a run makes no other: what it could not give back is another's memory."""
+
+
+def make(
+    settings: RunSettings,
+    folder: Path,
+    new: bool,
+    shared: SharedData,
+    on_round: run.OnRound | None = None,
+    on_start: run.OnStart | None = None,
+) -> None:
+    """One run in its folder, from the beginning or from its checkpoint."""
+    if new:
+        run.execute(settings, folder, on_round, on_start, shared=shared.of(settings))
+    else:
+        run.resume(folder, on_round, on_start)
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A run that a worker is at."""
+
+    job: Job
+    began: float
+    expected_mb: float
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that its log has."""
+        try:
+            with open(self.job.folder / ROUNDS, "rb") as file:
+                return sum(1 for _ in file)
+        except OSError:
+            return 0
+
+
+class Worker:
+    """A worker as its parent sees it."""
+
+    def __init__(self, handle: subprocess.Popen[str]) -> None:
+        self.handle = handle
+        self.under_way: UnderWay | None = None
+        self.data: tuple[Any, ...] = ()
+
+    @property
+    def memory_mb(self) -> float:
+        """What it holds now, or is expected to hold soon, whichever is more."""
+        now = resident_mb(self.handle.pid)
+        return now if self.under_way is None else max(now, self.under_way.expected_mb)
+
+    def shares(self, job: Job) -> int:
+        """How many of the settings that decide about data are those of its last run, in order of what they cost."""
+        alike = [mine == asked for mine, asked in zip(self.data, _data_of(job), strict=False)]
+        return alike.index(False) if False in alike else len(alike)
+
+    def take(self, job: Job, expected_mb: float) -> None:
+        """Give it its next run."""
+        assert self.handle.stdin is not None
+        self.under_way, self.data = UnderWay(job, time.monotonic(), expected_mb), _data_of(job)
+        order = {"folder": str(job.folder), "state": job.state, "settings": job.settings.model_dump(mode="json")}
+        try:
+            self.handle.stdin.write(json.dumps(order) + "\n")
+            self.handle.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has died: its end is read like any other
+
+    def answer(self) -> tuple[UnderWay, str | None]:
+        """What it has done and, where it failed, why; a worker that died answers nothing, and its status says it."""
+        assert self.handle.stdout is not None
+        assert self.under_way is not None
+        done, self.under_way = self.under_way, None
+        line = self.handle.stdout.readline()
+        if line:
+            said = json.loads(line)
+            if said["last"]:
+                self.handle.wait()
+            return done, said["failure"]
+        status = self.handle.wait()
+        return done, f"its process was ended by signal {-status}" if status < 0 else f"exit status {status}"
+
+    def stop(self) -> None:
+        self.handle.terminate()
+
+
+def _data_of(job: Job) -> tuple[Any, ...]:
+    return tuple(str(getattr(job.settings, name)) for name in ASKED)
+
+
+def started(limits: dict[str, str]) -> Worker:
+    """A new worker; ``limits``: threads, in its environment."""
+    return Worker(
+        subprocess.Popen(
+            [sys.executable, "-m", "fedrec.experiment.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **limits},
+            start_new_session=True,  # an interrupt reaches its parent alone, which ends it
+        )
+    )
+
+
+def ready(workers: Sequence[Worker], seconds: float) -> list[Worker]:
+    """Those that have answered or died, waiting for the first of them if need be, but no longer than this."""
+    channels = {worker.handle.stdout: worker for worker in workers if worker.handle.stdout is not None}
+    found, _, _ = select.select(list(channels), [], [], seconds)
+    return [channels[channel] for channel in found]
+
+
+def _serve(orders: Any, answer: Callable[[dict[str, Any]], None]) -> None:
+    parent, shared = os.getppid(), SharedData()
+
+    def still_wanted(*_: Any) -> None:
+        if os.getppid() != parent:  # nobody waits any more: leave the folder to whoever comes next
+            os._exit(3)
+
+    for line in orders:
+        order = json.loads(line)
+        state: State = order["state"]
+        failure = None
+        try:
+            make(RunSettings(**order["settings"]), Path(order["folder"]), state == "new", shared, still_wanted)
+        except Exception as problem:
+            if os.environ.get("FEDREC_DEBUG"):
+                raise
+            failure = reason_of(problem)
+        _give_back()
+        large = resident_mb(os.getpid()) > LARGE_MB
+        answer({"failure": failure, "last": large})
+        if large:
+            return
+
+
+def _give_back() -> None:
+    """Memory that the last run held and nobody needs."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def main() -> None:
+    """Serve until the input ends; answers have the channel that was standard output to themselves."""
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(said: dict[str, Any]) -> None:
+        channel.write(json.dumps(said) + "\n")
+        channel.flush()
+
+    _serve(sys.stdin, answer)
+
+
+if __name__ == "__main__":
+    main()
