@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -134,11 +134,18 @@ def opened(path: Path) -> Result:
     return Result(folder.result(), folder)
 
 
-def settings_here(folder: RunFolder) -> RunSettings:
-    """A run's settings; where its data was a file that is not below this folder, with that file's own place."""
+def settings_here(folder: RunFolder, here: Mapping[str, Any] | None = None) -> RunSettings:
+    """A run's settings, with those of this machine (``here``: its device, its data folder) in place of its own.
+
+    Where its data was a file that is not below this folder, with that file's own place; a data folder that is not on
+    this machine gives way to the usual one.
+    """
     settings, (_, place) = folder.settings(), folder.fingerprint()
+    settings = settings.model_copy(update=dict(here or {}))
     if place is not None and place.exists() and not Path(settings.data).expanduser().exists():
         settings = settings.model_copy(update={"data": str(place)})
+    if settings.data_dir is not None and not Path(settings.data_dir).exists():
+        settings = settings.model_copy(update={"data_dir": None})
     return settings
 
 
@@ -148,10 +155,10 @@ def place_of(data: str) -> Path | None:
     return given.resolve() if given.exists() else None
 
 
-def prepared_again(folder: RunFolder) -> Prepared:
+def prepared_again(folder: RunFolder, here: Mapping[str, Any] | None = None) -> Prepared:
     """What a run needs, from its data as it is now; other data than it was made from is bad input."""
     before, _ = folder.fingerprint()
-    prepared = replace(prepare(settings_here(folder)), origin=folder.origin())
+    prepared = replace(prepare(settings_here(folder, here)), origin=folder.origin())
     if before is None and folder.finished:  # of an older version: all that can be compared are counts
         seen, now = folder.result()["data"], data_of(prepared)
         if seen != now:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.population import Population
@@ -47,13 +48,17 @@ def resume(
     path: Path,
     on_round: OnRound | None = None,
     on_start: OnStart | None = None,
+    here: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Continue a run from its last checkpoint; a finished one is only read."""
+    """Continue a run from its last checkpoint; a finished one is only read.
+
+    ``here``: settings of this machine, such as its data folder, in place of those that it was begun with.
+    """
     folder = RunFolder.open(path)
     if folder.finished:
         return opened(path)
     forget_peak()
-    prepared = prepared_again(folder)
+    prepared = prepared_again(folder, here)
     runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
     progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())

@@ -20,7 +20,7 @@ from typing import Any
 
 from fedrec.experiment import run
 from fedrec.experiment.estimate import resident_mb
-from fedrec.experiment.jobs import Job, State, reason_of
+from fedrec.experiment.jobs import HOW_ONLY, Job, State, reason_of
 from fedrec.experiment.shared_data import ASKED, SharedData
 from fedrec.runs.folder import ROUNDS
 from fedrec.runs.settings import RunSettings
@@ -41,7 +41,7 @@ def make(
     if new:
         run.execute(settings, folder, on_round, on_start, shared=shared.of(settings))
     else:
-        run.resume(folder, on_round, on_start)
+        run.resume(folder, on_round, on_start, {name: getattr(settings, name) for name in HOW_ONLY})
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedrec.core.loop import Record
 from fedrec.data.interactions import Interactions
-from fedrec.experiment import pool, shared_data, worker
+from fedrec.experiment import pool, run, shared_data, worker
 from fedrec.experiment.estimate import Estimate
 from fedrec.experiment.jobs import Job
 from fedrec.experiment.prepare import load_data
@@ -85,6 +86,27 @@ def test_data_is_loaded_once_for_runs_that_ask_for_the_same(monkeypatch: pytest.
     assert shared.of(job_of("fedmf", tmp_path, seed=1).settings) is not first
     assert shared.of(job_of("fedmf", tmp_path, seed=1, train_share=0.5).settings)
     assert loaded == [0, 1, 1]
+
+
+def test_a_run_begun_on_another_machine_goes_on_with_the_data_of_this_one(tmp_path: Path) -> None:
+    place = tmp_path / "data" / "mine"
+    place.mkdir(parents=True)
+    rows = [f"u{user}\ti{(user * 7 + item * 3) % 40}" for user in range(30) for item in range(8)]
+    for part, some in (("train", rows[::2]), ("valid", rows[1::4]), ("test", rows[3::4])):
+        (place / f"{part}.tsv").write_text("user\titem\n" + "\n".join(some) + "\n", encoding="utf-8")
+    begun = job_of("fedavg", tmp_path / "run", data="mine", data_dir=place.parent, rounds=4, checkpoint_seconds=0)
+
+    def stop(record: Record, _: Any) -> None:
+        if record.round == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(begun.settings, begun.folder, stop)
+    moved = tmp_path / "elsewhere"
+    place.parent.rename(moved)
+    asked = job_of("fedavg", tmp_path / "run", data="mine", data_dir=moved, rounds=4, checkpoint_seconds=0)
+    assert pool.carry_out([Job(asked.settings, asked.folder, "unfinished")], parallel=1) == {}
+    assert RunFolder(tmp_path / "run").finished
 
 
 def test_a_worker_that_stayed_large_makes_no_other_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
