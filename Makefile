@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # workers and threads must not fight for the cores (law 3 sets its own); federations wait a lot, so there are more workers;
 # hundreds of programs are started, which read what the first of them compiled, whatever the shell says about bytecode
 TESTS  := PYTHONDONTWRITEBYTECODE= FEDREC_THREADS=1 OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
-SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
+SPREAD := -n 6 --dist loadfile --no-loadscope-reorder
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help

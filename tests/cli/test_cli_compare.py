@@ -15,6 +15,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from command_line import Cli
 from fedrec.cli.compare import data_names
 from fedrec.cli.main import app
 from fedrec.errors import BadInput
@@ -238,6 +239,24 @@ def test_start_up_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_runs_of_different_data_are_not_one_comparison(fedrec: Cli) -> None:
+    """They were: of two folders with the same name the first was dropped without a word."""
+    for data in ("demo", "planted"):
+        assert fedrec("run", "popularity", "--data", data, "--out", f"{data}/one", "--quiet").status == 0
+    text = bad("demo/one", "planted/one", "--out", "o")
+    assert "demo/one has the data demo, planted/one has planted; compare runs of the same data" in text
+    assert not Path("o").exists()
+
+
+def test_two_runs_whose_folders_have_the_same_name_are_two_rows(fedrec: Cli) -> None:
+    for lam in (10, 500):
+        assert fedrec("run", "ease", "--set", f"lam={lam}", "--out", f"lam{lam}/one", "--quiet").status == 0
+    result = call("lam10/one", "lam500/one", "--out", "o", "--json", "c.json")
+    assert result.exit_code == 0
+    rows = [row["method"] for row in json.loads(Path("c.json").read_text(encoding="utf-8"))["rows"]]
+    assert sorted(row for row in rows if row.startswith("ease")) == ["ease:lam500/one", "ease:one"]
+
+
 def test_several_data_sets_make_a_leaderboard(tmp_path: Path) -> None:
     out, file = tmp_path / "board", tmp_path / "board.json"
     (tmp_path / "own.csv").write_text(
@@ -260,6 +279,9 @@ def test_several_data_sets_make_a_leaderboard(tmp_path: Path) -> None:
     assert "--no-models" in page  # the command as it was given
     assert page.count("not significantly better than popularity") <= 1 == page.count("Tested by a")
     assert "<table" in (out / "leaderboard.html").read_text(encoding="utf-8")
+    assert (out / "ranks.png").read_bytes().startswith(b"\x89PNG")
+    assert "ranks.png" in page
+    assert "Friedman" in page
     assert (out / "demo" / "compare.html").is_file()
 
 

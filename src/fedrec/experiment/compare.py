@@ -264,18 +264,23 @@ def _refuse_other_data(jobs: Jobs, prepared: Prepared) -> None:
 
 
 def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str = "") -> list[Path]:
-    """Write ``leaderboard.md``, ``.csv``, ``.tex`` and ``.html``, and the report of each data set into its folder."""
+    """Write ``leaderboard.md``, ``.csv``, ``.tex`` and ``.html``, and the ranks as a picture."""
+    from fedrec.report.figures.files import save_all
+    from fedrec.report.figures.mean_ranks import rank_plot
     from fedrec.report.model.leaderboard import Leaderboard
+    from fedrec.report.model.mean_ranks import mean_ranks
     from fedrec.report.page.leaderboard import leaderboard_page
     from fedrec.report.text.latex import board_latex
     from fedrec.report.text.leaderboard import as_csv, markdown_page
 
     board = Leaderboard(tuple(comparisons))
-    write_text(out / "leaderboard.md", markdown_page(board, command))
+    ranks = mean_ranks(board, comparisons[0].main)
+    drawn = save_all(rank_plot(ranks) if ranks is not None and installed("matplotlib") else None, out / "ranks")
+    write_text(out / "leaderboard.md", markdown_page(board, command, drawn[0].name if drawn else ""))
     write_text(out / "leaderboard.csv", as_csv(board))
     write_text(out / "leaderboard.tex", board_latex(board, command))
     write_text(out / "leaderboard.html", leaderboard_page(board, command))
-    return [out / f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")]
+    return [*(out / f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")), *drawn]
 
 
 def write_report(comparison: Comparison, out: Path, command: str = "") -> list[Path]:

@@ -93,11 +93,23 @@ def _finished(folders: Sequence[Path], named: set[str]) -> list[Entrant]:
         folder = RunFolder.open(path)
         folder.result()  # an unfinished or damaged one, given by name, is bad input
         settings = folder.settings()
+        _check_alike(folders[0], path, settings)
         same = settings.model_copy(update={"seed": 0}).model_dump_json()
-        one = groups.get(same, Entrant(f"{settings.method}:{path.name}", settings.method))
+        known = {one.name for key, one in groups.items() if key != same}
+        name = f"{settings.method}:{path.name}"
+        one = groups.get(same, Entrant(f"{settings.method}:{path}" if name in known else name, settings.method))
         groups[same] = replace(one, done=(*one.done, (path, settings)))
     methods = [one.method for one in groups.values()]
     return [
         replace(one, name=one.method) if methods.count(one.method) == 1 and one.method not in named else one
         for one in groups.values()
     ]
+
+
+def _check_alike(first: Path, path: Path, settings: RunSettings) -> None:
+    """Runs that are compared are of one data set and one protocol."""
+    other = RunFolder(first).settings()
+    for what in ("data", "protocol"):
+        theirs, mine = (Path(str(getattr(one, what))).name for one in (other, settings))
+        if mine != theirs:
+            raise BadInput(f"{first} has the {what} {theirs}, {path} has {mine}; compare runs of the same {what}")

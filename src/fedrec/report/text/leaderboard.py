@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from fedrec.report.model.leaderboard import Leaderboard, Standing
+from fedrec.report.model.mean_ranks import mean_ranks
 from fedrec.report.text.csv_text import csv_text
 from fedrec.report.text.markdown import cell_markdown, line
 from fedrec.report.text.records import as_json
@@ -53,13 +54,15 @@ def terminal_table(board: Leaderboard, metric: str) -> Table:
     return table
 
 
-def markdown_page(board: Leaderboard, command: str = "") -> str:
-    """A table a metric, then what must be known to read them."""
+def markdown_page(board: Leaderboard, command: str = "", picture: str = "") -> str:
+    """A table a metric, the picture of ranks, then what must be known to read them."""
     parts = [f"# Leaderboard: {heading(board)}"]
     if command:
         parts.append(f"Made by:\n\n```\n{command}\n```")
     for metric in board.metrics:
         parts.append(f"## {metric}\n\n" + markdown_table(board, metric))
+    if picture:
+        parts.append(f"![Mean ranks over the data sets, and which cannot be told apart]({picture})")
     parts.append("\n".join(f"- {note}" for note in reading(board)))
     return "\n\n".join(parts) + "\n"
 
@@ -81,6 +84,13 @@ def reading(board: Leaderboard) -> list[str]:
     marks = dict.fromkeys(mark for comparison in board.comparisons for mark in legend(comparison))
     found = [legend_text(list(marks)), *dict.fromkeys(tested(comparison) for comparison in board.comparisons)]
     found.append("rank: mean place within its group over the data sets where it has a result.")
+    ranks = mean_ranks(board, board.comparisons[0].main)
+    if ranks is not None:
+        found.append(
+            f"{ranks.metric}, all {len(ranks.methods)} methods that have a result everywhere: Friedman's test over "
+            f"{ranks.cases} data sets gives p = {ranks.p:.2g}; two mean ranks differ at 5 % where they are "
+            f"{ranks.difference:.1f} apart (Nemenyi)."
+        )
     found = [text for text in found if text]
     found += [
         f"{comparison.data['name']}: {comparison.banner}." for comparison in board.comparisons if comparison.banner

@@ -1,0 +1,48 @@
+"""Mean ranks over data sets, against values by hand, Demšar's table and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import friedmanchisquare
+
+from fedrec.report.figures.mean_ranks import rank_plot
+from fedrec.report.model.mean_ranks import MeanRanks, friedman, nemenyi
+
+
+def test_ranks_by_hand() -> None:
+    # three methods on two data sets; the last two are level on the second
+    ranks, _ = friedman(np.array([[0.9, 0.5], [0.8, 0.4], [0.7, 0.4]]))
+    assert ranks.tolist() == [1.0, 2.25, 2.75]
+
+
+@pytest.mark.parametrize("rounded", [False, True], ids=["no ties", "ties"])
+def test_friedmans_test_is_scipys(rounded: bool) -> None:
+    values = np.random.default_rng(0).random((5, 7))
+    values = np.round(values, 1) if rounded else values
+    assert friedman(values)[1] == pytest.approx(friedmanchisquare(*values).pvalue)
+
+
+def test_equal_methods_differ_in_nothing() -> None:
+    assert friedman(np.ones((4, 3)))[1] == 1.0
+
+
+@pytest.mark.parametrize(("methods", "q"), [(2, 1.960), (4, 2.569), (10, 3.164)])
+def test_critical_values_are_those_of_demsars_table(methods: int, q: float) -> None:
+    assert nemenyi(methods, 6) == pytest.approx(q * (methods * (methods + 1) / 36) ** 0.5, abs=2e-3)
+
+
+def test_bars_join_the_largest_groups() -> None:
+    found = MeanRanks("NDCG@10", ("a", "b", "c", "d"), (1.0, 1.8, 2.9, 4.0), 6, 1.5, 0.01)
+    assert found.groups == [(0, 1), (1, 2), (2, 3)]
+    near = MeanRanks("NDCG@10", ("a", "b", "c"), (1.5, 2.0, 2.5), 6, 3.0, 0.9)
+    assert near.groups == [(0, 2)]
+    apart = MeanRanks("NDCG@10", ("a", "b"), (1.0, 3.0), 6, 1.0, 0.01)
+    assert apart.groups == []
+
+
+def test_every_method_is_named_in_the_picture() -> None:
+    names = tuple(f"method{place}" for place in range(7))
+    figure = rank_plot(MeanRanks("NDCG@10", names, tuple(float(p) for p in range(1, 8)), 6, 2.5, 0.001))
+    said = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
+    assert all(name in said for name in names)
