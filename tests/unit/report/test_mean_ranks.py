@@ -46,3 +46,10 @@ def test_every_method_is_named_in_the_picture() -> None:
     figure = rank_plot(MeanRanks("NDCG@10", names, tuple(float(p) for p in range(1, 8)), 6, 2.5, 0.001))
     said = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
     assert all(name in said for name in names)
+
+
+def test_numbers_on_the_line_leave_room_for_each_other() -> None:
+    many = tuple(f"m{place}" for place in range(60))
+    figure = rank_plot(MeanRanks("NDCG@10", many, tuple(float(p) for p in range(1, 61)), 6, 2.5, 0.001))
+    numbers = [text for axes in figure.axes for text in axes.texts if text.get_text().isdecimal()]
+    assert 10 < len(numbers) <= 17

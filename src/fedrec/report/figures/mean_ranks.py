@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 STEP = 0.24
 """Inches from one method's line to the next."""
 NAME = 24
+"""Letters of a method's name."""
+MOST_NUMBERS = 16
+"""Numbers that fit on the line of ranks."""
 
 
 def rank_plot(found: MeanRanks) -> Figure:
@@ -28,9 +31,11 @@ def rank_plot(found: MeanRanks) -> Figure:
     axes.set_ylim(height - 0.74, 0)
     axes.axis("off")
     axes.plot([1, count], [0.3, 0.3], color=INK, lw=1)
+    every = -(-count // MOST_NUMBERS)
     for place in range(1, count + 1):
         axes.plot([place, place], [0.24, 0.3], color=INK, lw=1)
-        axes.text(place, 0.2, str(place), ha="center", va="bottom", fontsize=8.5, color=INK)
+        if place == 1 or place % every == 0:
+            axes.text(place, 0.2, str(place), ha="center", va="bottom", fontsize=8.5, color=INK)
     for number, (first, last) in enumerate(groups):
         at = 0.42 + 0.16 * number
         axes.plot([found.ranks[first] - 0.06, found.ranks[last] + 0.06], [at, at], color=INK, lw=3)
