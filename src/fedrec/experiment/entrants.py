@@ -89,11 +89,13 @@ def _settings(text: str, word: str) -> dict[str, Any]:
 def _finished(folders: Sequence[Path], named: set[str]) -> list[Entrant]:
     """Finished runs; those that differ by their seed alone are one entrant."""
     groups: dict[str, Entrant] = {}
+    first: tuple[Path, RunSettings] | None = None
     for path in folders:
         folder = RunFolder.open(path)
         folder.result()  # an unfinished or damaged one, given by name, is bad input
         settings = folder.settings()
-        _check_alike(folders[0], path, settings)
+        first = first or (path, settings)
+        _check_alike(first, (path, settings))
         same = settings.model_copy(update={"seed": 0}).model_dump_json()
         known = {one.name for key, one in groups.items() if key != same}
         name = f"{settings.method}:{path.name}"
@@ -106,10 +108,11 @@ def _finished(folders: Sequence[Path], named: set[str]) -> list[Entrant]:
     ]
 
 
-def _check_alike(first: Path, path: Path, settings: RunSettings) -> None:
+def _check_alike(first: tuple[Path, RunSettings], other: tuple[Path, RunSettings]) -> None:
     """Runs that are compared are of one data set and one protocol."""
-    other = RunFolder(first).settings()
     for what in ("data", "protocol"):
-        theirs, mine = (Path(str(getattr(one, what))).name for one in (other, settings))
+        theirs, mine = (Path(str(getattr(settings, what))).name for _, settings in (first, other))
         if mine != theirs:
-            raise BadInput(f"{first} has the {what} {theirs}, {path} has {mine}; compare runs of the same {what}")
+            raise BadInput(
+                f"{first[0]} has the {what} {theirs}, {other[0]} has {mine}; compare runs of the same {what}"
+            )

@@ -127,6 +127,9 @@ class _Pool:
     def _busy(self) -> list[tuple[Worker, UnderWay]]:
         return [(worker, worker.under_way) for worker in self.workers if worker.under_way is not None]
 
+    def _idle(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.under_way is None]
+
     def _start_what_fits(self) -> None:
         for job in list(self.waiting):
             if len(self._busy()) >= self.parallel:
@@ -142,21 +145,20 @@ class _Pool:
         """Whether a run fits beside the others; idle workers give way where it otherwise would not."""
         busy = sum(worker.memory_mb for worker, _ in self._busy())
         if not self._busy() or busy + need <= self.budget:
-            if busy + need + sum(w.memory_mb for w in self.workers if w.under_way is None) > self.budget:
+            if busy + need + sum(worker.memory_mb for worker in self._idle()) > self.budget:
                 self._dismiss_idle()
             return True
         return False
 
     def _dismiss_idle(self) -> None:
-        for worker in [worker for worker in self.workers if worker.under_way is None]:
+        for worker in self._idle():
             worker.stop()
             worker.handle.wait()
             self.workers.remove(worker)
 
     def _worker(self, job: Job) -> Worker:
         """One that is idle, of the same data where there is such a one; else a new one."""
-        idle = [worker for worker in self.workers if worker.under_way is None]
-        if idle:
+        if idle := self._idle():
             return max(idle, key=lambda worker: worker.shares(job))
         self.workers.append(started(thread_limits(self.parallel)))
         return self.workers[-1]
