@@ -4,9 +4,9 @@ A machine under load must not fail a test, so properties have no deadline.
 A shell that starts tests in the background has them ignore SIGINT, and the programs that they start would ignore it
 too: tests that interrupt a program need the usual handling, however they were started.
 
-With several workers (``make test``) kernels and test files are compiled once before the workers start, real federations
-come first, because they wait more than they work, and laws and golden cases are dealt out one by one, all others by
-file.
+With several workers (``make test``) kernels and test files are compiled once before the workers start. Files are dealt
+out whole, laws and golden cases one by one and last. Real federations wait more than they work: they are dealt out from
+the start, each followed by a file that computes, so that neither all workers wait nor all compute.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FIRST = ("secure_tls", "how_to", "faults", "stranger", "loopback", "tls", "operating", "hostile", "kill", "sasrec")
-"""Files that take longest, by the end of their names."""
+WAITING = ("live", "how_to", "stranger", "faults", "hostile", "federation", "loopback", "tls", "secure", "operating")
+"""Files with real federations, by the end of their names, the longest first."""
+COMPUTING = ("kill", "sasrec")
+"""Others that take long."""
 ONE_BY_ONE = ("tests/laws/", "tests/golden/")
 """Folders whose tests share nothing."""
 
@@ -66,10 +69,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        return next((n for n, name in enumerate(FIRST) if item.path.stem.endswith(name)), len(FIRST))
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.split("::", 1)[0], []).append(item)
 
-    items.sort(key=rank)
+    def long(name: str) -> int:
+        ends = [n for n, end in enumerate(WAITING + COMPUTING) if name.endswith(f"{end}.py")]
+        return min(ends, default=len(WAITING + COMPUTING) + name.startswith(ONE_BY_ONE))
+
+    waiting = sorted((name for name in files if long(name) < len(WAITING) and "/deploy/" in name), key=long)
+    computing = sorted((name for name in files if name not in waiting), key=long)
+    both = [name for pair in zip_longest(waiting, computing) for name in pair if name is not None]
+    items[:] = [item for name in both for item in files[name]]
 
 
 @pytest.fixture

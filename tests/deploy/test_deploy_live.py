@@ -83,23 +83,25 @@ def test_the_last_run_serves_while_another_trains_and_a_node_is_killed(
     one.over()
     assert one.result is not None, one.problem
     training = federation.started(federation.new_run("training", 500, nodes=3))
-    training.rounds(1)
-    name = federation.names[0]
-    with running(service(Batches(NodeSource(federation.folder / name), Counts()))) as found:
-        user = (federation.folder / f"{name}.csv").read_text().splitlines()[1].partition(",")[0]
-        answer = found.get(f"/recommend/{user}?k=5")
-        assert (answer.status, len(answer.json["items"])) == (200, 5)
-        assert found.get("/health").json["model"]["round"] == one.result["selected_round"]
-        assert pulse.alive(training.run.path)
-    third.kill()
-    ending = threading.Event()
-    with running(live_app(Follower(training.run.path), ending, 0.2), ending) as page:
-        if programs() is None:
-            wait(lambda: training.run.records()[-1]["missing"], "the killed node among the missing")
-        else:
-            _seen(page.base, federation.names[2], tmp_path, tmp_path_factory.mktemp("profile"))
-    assert training.run.records()[-1]["missing"][0].startswith(f"{federation.names[2]}: ")
-    stop_run(federation.state, None)
+    try:
+        training.rounds(1)
+        name = federation.names[0]
+        with running(service(Batches(NodeSource(federation.folder / name), Counts()))) as found:
+            user = (federation.folder / f"{name}.csv").read_text().splitlines()[1].partition(",")[0]
+            answer = found.get(f"/recommend/{user}?k=5")
+            assert (answer.status, len(answer.json["items"])) == (200, 5)
+            assert found.get("/health").json["model"]["round"] == one.result["selected_round"]
+            assert pulse.alive(training.run.path)
+        third.kill()
+        ending = threading.Event()
+        with running(live_app(Follower(training.run.path), ending, 0.2), ending) as page:
+            if programs() is None:
+                wait(lambda: training.run.records()[-1]["missing"], "the killed node among the missing")
+            else:
+                _seen(page.base, federation.names[2], tmp_path, tmp_path_factory.mktemp("profile"))
+        assert training.run.records()[-1]["missing"][0].startswith(f"{federation.names[2]}: ")
+    finally:  # the next test's run would wait for this one
+        stop_run(federation.state, None)
     training.over()
 
 
