@@ -34,8 +34,10 @@ class ThinEase:
         """``X B`` for sparse histories ``[users, m]``."""
         own = (self.factors**2).sum(1)  # [m] the diagonal, which does not count
         found = np.asarray(histories @ self.factors) @ self.factors.T
-        found -= np.asarray(histories.multiply(own[None, :]).todense())
-        return np.asarray(found * self.into[None, :], np.float32)
+        some = histories.tocoo()
+        found[some.row, some.col] -= some.data * own[some.col]  # nothing dense beside the scores
+        found *= self.into[None, :]
+        return np.asarray(found, np.float32)
 
 
 def thin_ease(factors: NDArray[Any], values: NDArray[Any], lam: float, counts: NDArray[Any] | None = None) -> ThinEase:
