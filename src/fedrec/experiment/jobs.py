@@ -11,10 +11,7 @@ from fedrec.errors import BadInput
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.comparison import NOT_YET
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.settings import RunSettings
-
-HOW_ONLY = ("data_dir", "memory_mb", "checkpoint_seconds", "device")
-"""Settings that say how a run is carried out; a run made with others is still the same run."""
+from fedrec.runs.settings import HOW_ONLY, RunSettings
 
 State = Literal["new", "unfinished", "finished"]
 

@@ -20,10 +20,10 @@ from typing import Any
 
 from fedrec.experiment import run
 from fedrec.experiment.estimate import resident_mb
-from fedrec.experiment.jobs import HOW_ONLY, Job, State, reason_of
+from fedrec.experiment.jobs import Job, State, reason_of
 from fedrec.experiment.shared_data import ASKED, SharedData
 from fedrec.runs.folder import ROUNDS
-from fedrec.runs.settings import RunSettings
+from fedrec.runs.settings import HOW_ONLY, RunSettings
 
 LARGE_MB = 2048
 """A worker that holds more than this after a run makes no other: what it could not give back is another's memory."""

@@ -15,6 +15,11 @@ from pydantic import Field
 
 from fedrec.core.settings import Settings
 
+HERE = ("data_dir", "device", "memory_mb")
+"""Settings that belong to the machine that a run is on."""
+HOW_ONLY = (*HERE, "checkpoint_seconds")
+"""Settings that say how a run is carried out; a run made with others is still the same run."""
+
 
 @dataclass(frozen=True)
 class Spelling:

@@ -10,12 +10,13 @@ from typing import Any
 
 from fedrec.core.reference import Reference
 from fedrec.experiment.tune.launch import State
-from fedrec.experiment.tune.study import HERE, STUDY, Study
+from fedrec.experiment.tune.study import STUDY, Study
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.search import Search
 from fedrec.report.text.search import markdown_page
 from fedrec.runs.atomic import write_text
 from fedrec.runs.recipes import read_recipes
+from fedrec.runs.settings import HERE
 from fedrec.runs.yaml_file import dump_yaml
 
 RECIPE = "recipe.yaml"

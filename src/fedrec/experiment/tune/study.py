@@ -29,7 +29,7 @@ from fedrec.recipes.search_spaces import Space, space
 from fedrec.report.model.search import Search, Trial, read_trials
 from fedrec.runs.atomic import write_text
 from fedrec.runs.sealed import read_sealed_yaml, sealed_yaml
-from fedrec.runs.settings import RunSettings
+from fedrec.runs.settings import HERE, RunSettings
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
 RUNGS = 8
@@ -37,8 +37,6 @@ RUNGS = 8
 STEPS = 1000
 """Optimiser steps of the mean client in a trial, unless said otherwise."""
 STUDY = "study.yaml"
-HERE = ("data_dir", "device", "memory_mb")
-"""Run settings that belong to the machine that a trial runs on."""
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.run import carry_out
 from fedrec.experiment.tune import claims, suggest
 from fedrec.experiment.tune.packed import unpack
-from fedrec.experiment.tune.study import HERE, RUNGS, Study
+from fedrec.experiment.tune.study import RUNGS, Study
 from fedrec.report.model.search import ENDED, Trial, end_trial
 from fedrec.runs.atomic import clear_leftovers
 from fedrec.runs.folder import CHECKPOINT, SETTINGS, RunFolder
-from fedrec.runs.settings import RunSettings
+from fedrec.runs.settings import HERE, RunSettings
 
 log = logging.getLogger("fedrec.tune")
 
