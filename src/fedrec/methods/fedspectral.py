@@ -6,7 +6,8 @@ Each round the server sends a thin matrix W; every client returns ``sum_u a_u' (
 an ``[m, k]`` table and nothing else, and the server takes one step of subspace iteration
 (:mod:`fedrec.maths.subspace_iteration`). Item degrees ride along as one more column. The score is
 ``a_u D^-1/2 V f(E) V' D^1/2`` with ``f(e) = e / (e + shrink)``. With ``filter=ease`` the users' weights are one, and
-the eigenpairs stand for ``X'X`` in EASE (:mod:`fedrec.maths.thin_ease`).
+the eigenpairs stand for ``X'X`` in EASE (:mod:`fedrec.maths.thin_ease`). With ``rank`` the server keeps what earlier
+rounds told it: more eigenpairs than a table has columns, in fewer rounds (:mod:`fedrec.maths.block_krylov`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fedrec.core.method import Card, Keys, Method, Update
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.data.ragged import Int32, Int64, offsets
-from fedrec.maths import subspace_iteration
+from fedrec.maths import block_krylov, subspace_iteration
 from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 from fedrec.maths.subspace_iteration import Pairs
 from fedrec.maths.thin_ease import ThinEase, thin_ease
@@ -37,6 +38,11 @@ class FedSpectralSettings(PrivacySettings):
     """Settings of FedSpectral."""
 
     k: int = Field(32, ge=1, description="eigenvectors; an upload is an [items, k + 1] table")
+    rank: int = Field(
+        0,
+        ge=0,
+        description="eigenpairs that the server gathers from the tables of all rounds; 0: the k of the last one alone",
+    )
     filter: Literal["lowpass", "ease"] = Field(
         "lowpass",
         description="lowpass: eigenvectors of the degree-normalised matrix, values e / (e + shrink); "
@@ -74,6 +80,13 @@ class SpectralServer:
 
 
 @dataclass(frozen=True)
+class GatheringServer(SpectralServer):
+    """The same with ``rank`` eigenpairs so far (V and E have so many columns), and what the operator makes of them."""
+
+    images: Float32  # [m, rank] M V
+
+
+@dataclass(frozen=True)
 class Products(messages.Upload):
     """A client's part of ``G W`` (k columns) and of the item degrees (the last column)."""
 
@@ -84,7 +97,7 @@ class Products(messages.Upload):
 class Spectrum(messages.Download):
     """What a client needs to answer (W) and to score (W, E, D)."""
 
-    sent: Float32 = shared()  # [m, k] W, in the direction of D^-1/2 V
+    sent: Float32 = shared()  # [m, k] W, in the direction of D^-1/2 V; with ``rank``, D^-1/2 V follows: [m, k + rank]
     values: Float32 = shared()  # [k]
     degrees: Float32 = shared()  # [m] estimated for the whole population
 
@@ -112,7 +125,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             "keep_diagonal=true keeps what they leave of the diagonal",
             "the default defence bounds clients with long histories, which costs filter=ease some quality "
             "(--robust none)",
-            "with partial participation the answers of a round are mixed with the operator known before",
+            "with partial participation the answers of a round are mixed with the operator known before; not with "
+            "rank, which takes every round's answers for the whole population's",
             "without secure aggregation or noise, the rows of a client with one user name that user's items",
         ),
     )
@@ -122,18 +136,30 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         rows = keyed.streams(keyed.stream(keys.seed, "start"), np.arange(world.n_items, dtype=np.uint64))
         start = keyed.normal(rows, k).astype(np.float32)
         zero = np.zeros(world.n_items)
-        return SpectralServer(start, np.zeros_like(start), np.zeros(k, np.float32), zero, 0, world.n_clients)
+        if not self.settings.rank:
+            return SpectralServer(start, np.zeros_like(start), np.zeros(k, np.float32), zero, 0, world.n_clients)
+        none = np.zeros((world.n_items, min(self.settings.rank, world.n_items)), np.float32)
+        return GatheringServer(start, none, none[0], zero, 0, world.n_clients, none)
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> NothingPrivate:
         return NothingPrivate()
 
     def download(self, server: SpectralServer, clients: Int64) -> Spectrum:
-        return Spectrum(server.sent, server.values, population_degrees(server).astype(np.float32))
+        degrees, sent = population_degrees(server), server.sent
+        if isinstance(server, GatheringServer):
+            known = inverse_root(self.diagonal(degrees))[:, None] * server.vectors
+            sent = np.hstack([sent, known.astype(np.float32)])
+        return Spectrum(sent, server.values, degrees.astype(np.float32))
 
     def local_update(
         self, private: NothingPrivate, download: Spectrum, block: Block, keys: Keys
     ) -> Update[NothingPrivate, Products]:
-        return Update(private, Products(self.products(download.sent, block)), np.zeros(block.n_clients))
+        return Update(private, Products(self.products(self.asked(download), block)), np.zeros(block.n_clients))
+
+    def asked(self, download: Spectrum) -> Float32:
+        """W ``[m, k]``, what is applied in this round."""
+        known = len(download.values) if self.settings.rank else 0
+        return download.sent[:, : download.sent.shape[1] - known]
 
     def products(self, sent: Float32, block: Block) -> Rows:
         """``sum_u w_u a_u' (a_u W)`` and the item counts of each client, on the rows of its items."""
@@ -174,6 +200,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             server.n_clients,
         )  # fmt: skip
         metric = self.diagonal(population_degrees(now))
+        if isinstance(server, GatheringServer):
+            return self.gathered(server, now, total[:, :k] * scale, metric)
         before = Pairs(server.vectors.astype(np.float64), server.values.astype(np.float64))
         share = answered / server.n_clients if server.answers else 1.0
         sent = server.sent.astype(np.float64)
@@ -187,6 +215,23 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             now.n_clients,
         )
 
+    def gathered(
+        self, server: GatheringServer, now: SpectralServer, returned: Float64, metric: Float64
+    ) -> GatheringServer:
+        """All directions so far with one more block of them."""
+        root, back = np.sqrt(metric)[:, None], inverse_root(metric)[:, None]
+        vectors, images = server.vectors.astype(np.float64), server.images.astype(np.float64)
+        space = block_krylov.grown(vectors, images, server.sent * root, returned * back)
+        return GatheringServer(
+            at_unit_scale(space.block * back).astype(np.float32),
+            space.vectors.astype(np.float32),
+            space.values.astype(np.float32),
+            now.degrees,
+            now.answers,
+            now.n_clients,
+            space.images.astype(np.float32),
+        )
+
     def diagonal(self, degrees: Any) -> Any:
         """The diagonal that M is normalised by: item degrees, or a power of them (ones where X'X itself is wanted)."""
         if self.settings.filter == "lowpass":
@@ -194,8 +239,9 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         return np.where(degrees > 0, degrees, 1.0) ** (2 * self.settings.balance) * (degrees > 0)
 
     def eigenvectors(self, model: Spectrum) -> Float32:
-        """V ``[m, k]`` of the normalised matrix."""
-        return unit_columns(model.sent * np.sqrt(self.diagonal(model.degrees))[:, None])
+        """V ``[m, k]`` of the normalised matrix; with ``rank``, ``[m, rank]``."""
+        known = model.sent[:, model.sent.shape[1] - len(model.values) :]
+        return unit_columns(known * np.sqrt(self.diagonal(model.degrees))[:, None])
 
     def ease(self, model: Spectrum) -> ThinEase:
         """EASE with ``X'X = D^b V E V' D^b`` and, if kept, the rest of its diagonal."""
@@ -221,8 +267,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:
-        k: int = self.settings.k
-        return 16 * (k + 1) * world.n_items
+        columns: int = self.settings.k + self.settings.rank + 1
+        return 16 * columns * world.n_items
 
     def in_process_bytes(self, world: World) -> int:
         if self.settings.noise or self.settings.compress != "none":  # whole tables
