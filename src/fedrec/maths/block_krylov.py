@@ -1,10 +1,10 @@
 """Eigenpairs from all that clients ever applied, not from the last block alone (block Lanczos, thick restart).
 
-Subspace iteration forgets every round what it learnt before it. Here the server keeps directions V ``[m, r]`` with their
-images ``M V``. A round adds a block and its image, so M is known on a space that grows, and the best approximations there
-(Ritz pairs: the eigenpairs of ``V' M V``) come nearer to the eigenpairs in a few rounds than iteration does in many, of
-more directions than a block has. Where more are known than are kept, the largest stay. The next block is what the image
-of the last one has outside of the space.
+Subspace iteration forgets every round what it learnt before it. Here the server keeps directions V ``[m, r]`` with
+their images ``M V``. A round adds a block and its image, so M is known on a space that grows, and the best
+approximations there (Ritz pairs: the eigenpairs of ``V' M V``) come nearer to the eigenpairs in a few rounds than
+iteration does in many, of more directions than a block has. Where more are known than are kept, the largest stay. The
+next block is what the image of the last one has outside of the space.
 """
 
 from __future__ import annotations

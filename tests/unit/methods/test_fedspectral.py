@@ -47,4 +47,3 @@ def test_the_laws_hold(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FedSpectral, "small", {"k": 4, "rank": 10})
     (outcome,) = check("fedspectral", [law])
     assert outcome.problems == ()
-
