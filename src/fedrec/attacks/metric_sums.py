@@ -11,7 +11,6 @@ from fedrec.attacks.contract import AttackCard, Float64, Found, Reader, Seen
 from fedrec.attacks.named_items import NamedItems
 from fedrec.attacks.principal_sign import PrincipalSign
 from fedrec.attacks.touched_rows import TouchedRows
-from fedrec.core import wire
 from fedrec.core.messages import Axis, fields_of
 from fedrec.core.newcomers import folded
 from fedrec.core.population import new_block
@@ -93,8 +92,8 @@ def _ranks(seen: Sequence[Seen], place: int, histories: Sequence[Int32 | None]) 
         own = [history for history in (histories[number] for number in some) if history is not None]
         lists = Ragged(offsets(np.array([len(history) for history in own])), np.concatenate(own))
         first = seen[some[0]]
-        block, form = new_block(lists, first.world.n_items), wire.Form.of(first.method.settings)
-        scores = folded(first.method, first.rounds[place].download, first.world, block, 0, form).astype(np.float64)
+        block = new_block(lists, first.world.n_items)
+        scores = folded(first.method, first.rounds[place].download, first.world, block, 0).astype(np.float64)
         for row, history in zip(scores, own, strict=True):
             row[history] = -np.inf
             ranks = np.empty(len(row))

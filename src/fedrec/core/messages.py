@@ -161,6 +161,11 @@ def fields_of(value: Any) -> list[tuple[str, Axis, Any]]:
     return [(f.name, f.metadata.get("axis", Axis.SHARED), getattr(value, f.name)) for f in dataclasses.fields(value)]
 
 
+def personal_fields(value: Any) -> list[str]:
+    """Names of the fields in which every client has something of its own."""
+    return [name for name, axis, _ in fields_of(value) if axis is not Axis.SHARED]
+
+
 def opened(value: Any) -> Iterator[tuple[str, Any]]:
     """Name and content of each field, and of each entry of a field that is a dictionary (``networks[out]``)."""
     for name, _, content in fields_of(value):

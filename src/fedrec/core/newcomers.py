@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fedrec.core import wire
 from fedrec.core.block import Block, World
-from fedrec.core.messages import Axis, Float32, Rows, fields_of
+from fedrec.core.messages import Float32, Rows, personal_fields
 from fedrec.core.method import FOLD_FROM, Keys, Method
 from fedrec.errors import BadInput
 
@@ -23,7 +23,7 @@ def new_download(method: Method[Any, Any, Any, Any], server: Any, world: World) 
     if own is not None:
         return own
     first = method.download(server, np.zeros(1, np.int64))
-    personal = [name for name, axis, _ in fields_of(first) if axis is not Axis.SHARED]
+    personal = personal_fields(first)
     if not personal:
         return first
     totals: dict[str, Any] = {}
@@ -35,12 +35,20 @@ def new_download(method: Method[Any, Any, Any, Any], server: Any, world: World) 
 
 
 def folded(
-    method: Method[Any, Any, Any, Any], download: Any, world: World, block: Block, seed: int, form: wire.Form
+    method: Method[Any, Any, Any, Any],
+    download: Any,
+    world: World,
+    block: Block,
+    seed: int,
+    model: Callable[[Any], Any] | None = None,
 ) -> Float32:
-    """Scores ``[users, n_items]`` of new clients that receive ``download`` (of :func:`new_download`)."""
-    received = wire.rounded(_repeated(download, block.n_clients), form)
+    """Scores ``[users, n_items]`` of new clients that each receive ``download`` (of :func:`new_download`).
+
+    ``model`` makes of it what they score with: the method's own, unless somebody keeps it.
+    """
+    received = _repeated(download, block.n_clients)
     private = method.fold_in(received, world, block, Keys(seed, FOLD_FROM))
-    return method.score(private, method.model(received), block)
+    return method.score(private, (model or method.model)(received), block)
 
 
 def _added(total: Any, content: Any, method: str) -> Any:
@@ -69,7 +77,7 @@ def _mean(total: Any, count: int) -> Any:
 
 def _repeated(download: Any, count: int) -> Any:
     """The download of one client for ``count`` clients: views of the same numbers."""
-    if count == 1:
+    if count == 1 or not personal_fields(download):
         return download
 
     def many(content: Any) -> Any:
@@ -79,5 +87,4 @@ def _repeated(download: Any, count: int) -> Any:
             return Rows(np.zeros(count + 1, np.int64), content.ids, content.values, content.n_items)
         return None if content is None else np.broadcast_to(content, (count, *content.shape[1:]))
 
-    personal = {name: many(content) for name, axis, content in fields_of(download) if axis is not Axis.SHARED}
-    return dataclasses.replace(download, **personal)
+    return dataclasses.replace(download, **{name: many(getattr(download, name)) for name in personal_fields(download)})

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float32 = NDArray[np.float32]
+from fedrec.maths.thin_filter import Float32, filtered
+
 Float64 = NDArray[np.float64]
 
 SMALLEST = 1e-6
@@ -30,14 +31,19 @@ class ThinEase:
     factors: Float32  # [m, k] Z
     into: Float32  # [m] 1 / P_jj
 
+    @property
+    def writes(self) -> Float32:
+        """``diag(into) Z`` ``[m, k]``."""
+        return self.factors * self.into[:, None]
+
+    @property
+    def itself(self) -> Float32:
+        """``[m]`` the diagonal of ``Z Z' diag(into)``, which does not count."""
+        return np.asarray((self.factors**2).sum(1) * self.into)
+
     def scores(self, histories: Any) -> Float32:
         """``X B`` for sparse histories ``[users, m]``."""
-        own = (self.factors**2).sum(1)  # [m] the diagonal, which does not count
-        found = np.asarray(histories @ self.factors) @ self.factors.T
-        some = histories.tocoo()
-        found[some.row, some.col] -= some.data * own[some.col]  # nothing dense beside the scores
-        found *= self.into[None, :]
-        return np.asarray(found, np.float32)
+        return filtered(histories, self.factors, self.writes, self.itself)
 
 
 def thin_ease(factors: NDArray[Any], values: NDArray[Any], lam: float, counts: NDArray[Any] | None = None) -> ThinEase:

@@ -31,6 +31,7 @@ from fedrec.maths import block_krylov, subspace_iteration
 from fedrec.maths.interaction_matrix import inverse_root, matrix, normalised
 from fedrec.maths.subspace_iteration import Pairs
 from fedrec.maths.thin_ease import ThinEase, thin_ease
+from fedrec.maths.thin_filter import LowPass, filtered
 from fedrec.methods.fedease import NothingPrivate
 
 
@@ -100,6 +101,16 @@ class Spectrum(messages.Download):
     sent: Float32 = shared()  # [m, k] W, in the direction of D^-1/2 V; with ``rank``, D^-1/2 V follows: [m, k + rank]
     values: Float32 = shared()  # [k]
     degrees: Float32 = shared()  # [m] estimated for the whole population
+
+
+@dataclass(frozen=True)
+class ThinFilter(messages.Model):
+    """What a client makes of it, once: scores are ``X (reads writes' - diag(itself))``."""
+
+    reads: Float32  # [m, k]
+    writes: Float32  # [m, k]
+    itself: Float32 | None  # [m] what an item says for itself, where that does not count
+    degrees: Float32  # [m]
 
 
 class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
@@ -221,7 +232,7 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         """All directions so far with one more block of them."""
         root, back = np.sqrt(metric)[:, None], inverse_root(metric)[:, None]
         vectors, images = server.vectors.astype(np.float64), server.images.astype(np.float64)
-        space = block_krylov.grown(vectors, images, server.sent * root, returned * back)
+        space = block_krylov.grown(vectors, images, server.sent.astype(np.float64) * root, returned * back)
         return GatheringServer(
             at_unit_scale(space.block * back).astype(np.float32),
             space.vectors.astype(np.float32),
@@ -238,32 +249,38 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
             return degrees
         return np.where(degrees > 0, degrees, 1.0) ** (2 * self.settings.balance) * (degrees > 0)
 
-    def eigenvectors(self, model: Spectrum) -> Float32:
+    def eigenvectors(self, download: Spectrum) -> Float32:
         """V ``[m, k]`` of the normalised matrix; with ``rank``, ``[m, rank]``."""
-        known = model.sent[:, model.sent.shape[1] - len(model.values) :]
-        return unit_columns(known * np.sqrt(self.diagonal(model.degrees))[:, None])
+        known = download.sent[:, download.sent.shape[1] - len(download.values) :]
+        return unit_columns(known * np.sqrt(self.diagonal(download.degrees))[:, None])
 
-    def ease(self, model: Spectrum) -> ThinEase:
+    def ease(self, download: Spectrum) -> ThinEase:
         """EASE with ``X'X = D^b V E V' D^b`` and, if kept, the rest of its diagonal."""
-        factors = self.eigenvectors(model) * np.sqrt(self.diagonal(model.degrees))[:, None]
-        counts = model.degrees if self.settings.keep_diagonal else None
-        return thin_ease(factors, model.values, self.settings.lam, counts)
+        factors = self.eigenvectors(download) * np.sqrt(self.diagonal(download.degrees))[:, None]
+        counts = download.degrees if self.settings.keep_diagonal else None
+        return thin_ease(factors, download.values, self.settings.lam, counts)
 
-    def score(self, private: NothingPrivate, model: Spectrum, block: Block, items: Int32 | None = None) -> Float32:
-        histories = matrix(block.train, block.n_items)
+    def lowpass(self, download: Spectrum) -> LowPass:
+        """``D^-1/2 V f(E) V' D^back`` by its parts."""
+        values, vectors = download.values.astype(np.float64), self.eigenvectors(download)
+        response = (values / np.maximum(values + self.settings.shrink, 1e-12)).astype(np.float32)
+        scale = inverse_root(download.degrees).astype(np.float32)
+        back = np.where(download.degrees > 0, download.degrees, 0.0) ** np.float32(self.settings.back)
+        return LowPass(vectors, response, scale, back)
+
+    def model(self, download: Spectrum) -> ThinFilter:
         if self.settings.filter == "ease":
-            scores = self.ease(model).scores(histories)
-        else:
-            values, vectors = model.values.astype(np.float64), self.eigenvectors(model)
-            response = (values / np.maximum(values + self.settings.shrink, 1e-12)).astype(np.float32)
-            root = inverse_root(model.degrees).astype(np.float32)[:, None]
-            signal = np.asarray(histories @ (vectors * root)) * response  # [users, k]
-            back = np.where(model.degrees > 0, model.degrees, 0.0) ** np.float32(self.settings.back)
-            scores = signal @ vectors.T
-            scores *= back[None, :]
+            thin = self.ease(download)
+            return ThinFilter(thin.factors, thin.writes, thin.itself, download.degrees)
+        low = self.lowpass(download)
+        reads = low.vectors * low.scale[:, None] * low.response
+        return ThinFilter(reads, low.vectors * low.back[:, None], None, download.degrees)
+
+    def score(self, private: NothingPrivate, model: ThinFilter, block: Block, items: Int32 | None = None) -> Float32:
+        histories = matrix(block.train, block.n_items)
+        scores = filtered(histories, model.reads, model.writes, model.itself)
         if self.settings.own and not block.single:
             scores = add_own(scores, histories, block, self.settings.own, model.degrees)
-        scores = np.asarray(scores, np.float32)
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def client_bytes(self, world: World) -> int:

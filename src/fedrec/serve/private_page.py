@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.core import wire
-from fedrec.core.newcomers import new_download
 from fedrec.errors import BadInput
 from fedrec.experiment.open import opened
 from fedrec.experiment.recommend import Recommender
-from fedrec.maths.interaction_matrix import inverse_root
+from fedrec.maths.thin_filter import LowPass
 from fedrec.methods.fedease import FedEase
 from fedrec.methods.fedspectral import FedSpectral
 from fedrec.report.page.parts import data_block
@@ -78,7 +76,7 @@ def page_model(known: Recommender, strongest: int = STRONGEST) -> tuple[dict[str
     """The shared part of a linear model as plain values for the script, and what it is."""
     if isinstance(known.model, Clients) and isinstance(known.model.method, FedSpectral | FedEase):
         method, world = known.model.method, known.model.people.world
-        download: Any = wire.rounded(new_download(method, known.model.server, world), known.model.form)
+        download = known.model.outgoing.for_new(known.model.server, world)
         if isinstance(method, FedSpectral):
             return _spectral(method, download), f"{len(download.values)} directions, all that its clients received"
         kept = min(strongest, world.n_items)
@@ -98,16 +96,13 @@ def _spectral(method: FedSpectral, download: Any) -> dict[str, Any]:
     """Scores as ``((sum of scale * vectors over the history) * response) vectors' * back``."""
     settings = method.settings
     if settings.filter == "ease":
-        model = method.ease(download)
-        vectors, back = model.factors, model.into
-        response, scale = (np.ones(size, np.float32) for size in vectors.shape[::-1])
+        thin = method.ease(download)
+        scale, response = (np.ones(size, np.float32) for size in thin.factors.shape)
+        parts = LowPass(thin.factors, response, scale, thin.into)
     else:
-        values, vectors = download.values.astype(np.float64), method.eigenvectors(download)  # [m, k]
-        response = (values / np.maximum(values + settings.shrink, 1e-12)).astype(np.float32)
-        scale = inverse_root(download.degrees).astype(np.float32)
-        back = np.where(download.degrees > 0, download.degrees, 0.0) ** np.float32(settings.back)
-    numbers = {"vectors": vectors, "response": response, "scale": scale, "back": back}
-    return {"kind": "spectral", "k": vectors.shape[1], **{name: _packed(part) for name, part in numbers.items()}}
+        parts = method.lowpass(download)
+    numbers = {name: _packed(part) for name, part in vars(parts).items()}
+    return {"kind": "spectral", "k": parts.vectors.shape[1], **numbers}
 
 
 def _cut(weights: NDArray[np.float32], strongest: int) -> dict[str, Any]:

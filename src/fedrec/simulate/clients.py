@@ -10,7 +10,8 @@ from fedrec.core.block import Block
 from fedrec.core.disk_array import forget_fields
 from fedrec.core.messages import Float32, gather
 from fedrec.core.method import Keys, Method
-from fedrec.core.newcomers import folded, new_download
+from fedrec.core.newcomers import folded
+from fedrec.core.outgoing import Outgoing
 from fedrec.core.population import Population
 from fedrec.core.state import Expected, expect
 from fedrec.data.ragged import Int64
@@ -36,27 +37,28 @@ class Clients:
         self.server: Any = method.start_server(people.world, start)
         self.block_clients = block_clients or max(1, memory_mb * MIB // max(1, method.in_process_bytes(people.world)))
         self.private: Any = method.start_clients(people.world, people.block, start)
-        self._for_new: tuple[Any, Any] | None = None
+        self.outgoing = Outgoing(method, self.form)
 
     def at_home(self, clients: Int64) -> tuple[Any, Any, Block]:
         """What some clients have: their private state, a fresh download, their data."""
         block = self.people.block.take(clients)
         private = gather(self.private, self.people.block, clients)
-        return private, wire.rounded(self.method.download(self.server, block.clients), self.form), block
+        return private, self.outgoing.download(self.server, block.clients), block
 
     def scores(self, clients: Int64) -> Float32:
         """Scores ``[users, n_items]`` of the users of some clients, with a fresh download."""
         private, download, block = self.at_home(clients)
-        found = self.method.score(private, self.method.model(download), block)
+        found = self.method.score(private, self.outgoing.model(download), block)
         forget_fields(self.private)
         forget_fields(download)
         return found
 
     def scores_of_new(self, block: Block) -> Float32:
         """Scores ``[users, n_items]`` of clients that were not in training, by what they have."""
-        if self._for_new is None or self._for_new[0] is not self.server:
-            self._for_new = self.server, new_download(self.method, self.server, self.people.world)
-        return folded(self.method, self._for_new[1], self.people.world, block, self.seed, self.form)
+        world = self.people.world
+        return folded(
+            self.method, self.outgoing.for_new(self.server, world), world, block, self.seed, self.outgoing.model
+        )
 
     def snapshot(self) -> Any:
         # a round makes a new server's state and leaves the old one as it was (law 1), however large: no copy

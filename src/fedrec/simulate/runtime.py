@@ -153,7 +153,7 @@ class Simulator(Clients):
             received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
             if evaluate:
-                local = self.method.model(download) if update.local is None else update.local
+                local = self.outgoing.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
             forget_fields(self.private)
             forget_fields(download)

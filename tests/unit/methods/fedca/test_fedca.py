@@ -244,7 +244,7 @@ def test_the_approximate_mode_with_room_for_all_equals_the_exact_one() -> None:
         states.append(method.score(private, method.download(server, block.clients), block))
         stranger = block_of([8, 4])
         given_to_it = new_download(method, server, world_of(block))
-        states.append(folded(method, given_to_it, world_of(block), stranger, 5, wire.Form("dense", "float32")))
+        states.append(folded(method, given_to_it, world_of(block), stranger, 5))
     np.testing.assert_allclose(states[0], states[2], atol=1e-4)
     np.testing.assert_allclose(states[1], states[3], atol=1e-3)  # somebody new: more steps of Adam, from equal tables
 
