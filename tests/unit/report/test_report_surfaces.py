@@ -167,3 +167,17 @@ def test_spread_out_keeps_order_distance_and_centre(places: list[float], least: 
     assert len(moved) == len(places)
     assert all(b - a >= least - 1e-9 for a, b in pairwise(moved))
     assert sum(moved) == pytest.approx(sum(places))
+
+
+@pytest.mark.parametrize("name", ["fedavg:lr=0.1", "fedca:train_from=average,alpha=auto,beta=auto,averaged=rows"])
+def test_long_names_stay_on_the_sheet(name: str) -> None:
+    runs = [made_run(one, 0, values(0.5), curve=[0.1, 0.4]) for one in ("fcf", name)]
+    figures = [curve_plot(compare_runs(runs)), dot_plot(compare_runs(runs))]
+    for figure in figures:
+        assert figure is not None
+        sheet = figure.bbox
+        axes = figure.axes[0]
+        for text in [*axes.texts, *axes.get_yticklabels()]:
+            extent = text.get_window_extent()
+            assert extent.x0 >= sheet.x0
+            assert extent.x1 <= sheet.x1, text.get_text()

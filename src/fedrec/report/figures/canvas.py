@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fedrec.extras import needs
@@ -42,15 +43,45 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else name[: max(most - 1, 1)].rstrip() + "…"
 
 
+def without_middle(name: str, most: int) -> str:
+    """A name of no more than so many letters; variants of a method differ at their ends.
+
+    >>> without_middle("fedca:alpha=auto,beta=auto", 15)
+    'fedca:a…ta=auto'
+    """
+    return name if len(name) <= most else name[: most // 2] + "…" + name[len(name) - (most - most // 2 - 1) :]
+
+
+LETTER = 0.07
+"""Inches that a letter of a method's name takes, a little more than most do."""
+
+
+def room_for(names: Iterable[str], least: float) -> float:
+    """Inches beside the axes for names of methods; longer ones lose their middle."""
+    return min(max(least, 0.45 + LETTER * max(map(len, names), default=0)), 0.38 * WIDTH)
+
+
+def letters_in(room: float) -> int:
+    """Letters of a name for which there is room."""
+    return int((room - 0.4) / LETTER)
+
+
 def canvas(
-    comparison: Comparison, title: str, body: float, *, head: float = 0.66, right: float = 0.3, caption: str = ""
+    comparison: Comparison,
+    title: str,
+    body: float,
+    *,
+    head: float = 0.66,
+    left: float = LEFT,
+    right: float = 0.3,
+    caption: str = "",
 ) -> tuple[Figure, Axes]:
     """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
     warning = textwrap.wrap(comparison.banner or "", 114)
     foot = 0.52 + 0.2 * bool(caption) + 0.15 * len(warning) + 0.1 * bool(warning)
     height = head + body + foot
     figure = sheet(WIDTH, height)
-    axes = figure.add_axes((LEFT / WIDTH, foot / height, 1 - (LEFT + right) / WIDTH, body / height))
+    axes = figure.add_axes((left / WIDTH, foot / height, 1 - (left + right) / WIDTH, body / height))
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(SOFT)
@@ -59,7 +90,7 @@ def canvas(
     axes.yaxis.label.set(color=INK, fontsize=10)
 
     def write(text: str, inches_up: float, **style: object) -> None:
-        figure.text(LEFT / WIDTH, inches_up / height, text, **style)  # type: ignore[arg-type]
+        figure.text(left / WIDTH, inches_up / height, text, **style)  # type: ignore[arg-type]
 
     write(title, height - 0.22, fontsize=12, fontweight="bold", color=INK, va="center")
     write(_about(comparison), height - 0.43, fontsize=9, color=SOFT, va="center")
@@ -83,10 +114,11 @@ def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) ->
     low, high = axes.get_ylim()
     inches = axes.get_window_extent().height / axes.figure.dpi
     ordered = sorted(labels)
+    most = letters_in((1 - axes.get_position().x1) * WIDTH)
     places = spread_out([(value - low) / (high - low) for value, _, _ in ordered], least=0.165 / inches)
     for place, (value, name, colour) in zip(places, ordered, strict=True):
         axes.annotate(
-            name,
+            without_middle(name, most),
             (last, value),
             (1.045, place),
             textcoords="axes fraction",

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.report.figures.canvas import FAINT, INK, KEY, SOFT, canvas, end_labels
+from fedrec.report.figures.canvas import (
+    FAINT,
+    INK,
+    KEY,
+    LEFT,
+    SOFT,
+    canvas,
+    end_labels,
+    letters_in,
+    room_for,
+    without_middle,
+)
 from fedrec.report.model import colours as shades
 from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
 from fedrec.report.model.series import Series, series_of
@@ -26,7 +37,10 @@ def dot_plot(comparison: Comparison) -> Figure:
     metric = comparison.main
     rows = sorted((row for row in comparison.rows if _known(row, metric)), key=lambda row: _value(row, metric))
     several, colours = len(comparison.seeds) > 1, {one.name: one for one in series_of(comparison)}
-    figure, axes = canvas(comparison, f"{metric} on {comparison.data['name']}", 0.32 * len(rows) + 0.1, head=0.86)
+    left = room_for((row.method for row in rows), LEFT)
+    figure, axes = canvas(
+        comparison, f"{metric} on {comparison.data['name']}", 0.32 * len(rows) + 0.1, head=0.86, left=left
+    )
     top = max([_reach(row, metric) for row in rows] + [1e-9])
     axes.set_xlim(0, 1.12 * top)
     axes.set_ylim(-0.65, len(rows) - 0.35)
@@ -49,7 +63,7 @@ def dot_plot(comparison: Comparison) -> Figure:
             bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
             zorder=5,
         )
-    axes.set_yticks(range(len(rows)), [row.method for row in rows])
+    axes.set_yticks(range(len(rows)), [without_middle(row.method, letters_in(left)) for row in rows])
     _lines(axes, comparison, metric, len(rows) - 0.35)
     axes.set_xlabel(f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else ""))
     _groups_key(figure, axes, rows)
@@ -75,7 +89,7 @@ def curve_plot(comparison: Comparison) -> Figure | None:
         comparison,
         f"{metric} over rounds on {comparison.data['name']}",
         max(3.3, 0.19 * len(bands)),
-        right=1.35,
+        right=room_for((row.method for row in comparison.rows), 1.35),
         caption=caption,
     )
     colours = {one.name: one for one in series_of(comparison)}
