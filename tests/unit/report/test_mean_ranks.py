@@ -8,6 +8,7 @@ from scipy.stats import friedmanchisquare
 
 from fedrec.report.figures.mean_ranks import rank_plot
 from fedrec.report.model.mean_ranks import MeanRanks, friedman, nemenyi
+from fedrec.report.page.ranks import ranks_figure
 
 
 def test_ranks_by_hand() -> None:
@@ -53,3 +54,13 @@ def test_numbers_on_the_line_leave_room_for_each_other() -> None:
     figure = rank_plot(MeanRanks("NDCG@10", many, tuple(float(p) for p in range(1, 61)), 6, 2.5, 0.001))
     numbers = [text for axes in figure.axes for text in axes.texts if text.get_text().isdecimal()]
     assert 10 < len(numbers) <= 17
+
+
+def test_the_page_draws_names_bars_and_ranks() -> None:
+    names = tuple(f"method{place}" for place in range(7))
+    found = MeanRanks("NDCG@10", names, tuple(float(p) for p in range(1, 8)), 6, 2.5, 0.001)
+    drawn = ranks_figure(found)
+    assert drawn.count('class="alike"') == 2 * len(found.groups)  # wide and narrow
+    assert all(f"{name}  {rank:.1f}" in drawn or f"{rank:.1f}  {name}" in drawn
+               for name, rank in zip(names, found.ranks, strict=True))  # fmt: skip
+    assert "nearer than 2.5" in drawn

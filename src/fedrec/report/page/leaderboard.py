@@ -6,8 +6,10 @@ import math
 from html import escape
 
 from fedrec.report.model.leaderboard import Leaderboard
+from fedrec.report.model.mean_ranks import mean_ranks
 from fedrec.report.page.comparison import failures_html, group_tag, protocol_html, value_cell
 from fedrec.report.page.parts import HtmlTable, Section, Td, Th, banner, join, listed, paragraphs
+from fedrec.report.page.ranks import ranks_figure
 from fedrec.report.page.render import Page, render
 from fedrec.report.text.leaderboard import heading, rank_text, reading
 from fedrec.report.text.wording import title
@@ -18,6 +20,9 @@ def leaderboard_page(board: Leaderboard, command: str = "") -> str:
     sections = [
         Section(f"metric-{place}", metric, _table(board, metric)) for place, metric in enumerate(board.metrics, 1)
     ]
+    ranks = mean_ranks(board, board.comparisons[0].main)
+    if ranks is not None:
+        sections.append(Section("ranks", "Mean ranks", ranks_figure(ranks)))
     protocol = board.comparisons[0].protocol
     pages = [f"{name}: {title(c)}" for name, c in zip(board.names, board.comparisons, strict=True)]
     sections += [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fedrec.report.figures.canvas import shortened
+from fedrec.report.figures.canvas import without_middle
 from fedrec.report.page.parts import attributes
 
 WIDE, NARROW = 900, 380
@@ -83,7 +83,7 @@ def short(value: float) -> str:
 
 def fitted(name: str, room: float) -> str:
     """A name, cut where it would not fit into so many pixels."""
-    return shortened(name, int(room / LETTER))
+    return without_middle(name, int(room / LETTER))
 
 
 def text(x: float, y: float, content: str, anchor: str = "start", cls: str = "", **more: object) -> str:
