@@ -35,8 +35,10 @@ class Space:
 def grown(vectors: Float64, images: Float64, block: Float64, image: Float64) -> Space:
     """The space with one more block and its image, as many directions kept as there were columns before."""
     basis, moved = np.hstack([vectors, block]), np.hstack([images, image])
+    known = basis.any(0)
+    basis, moved = basis[:, known], moved[:, known]
     size, turn = np.linalg.eigh(basis.T @ basis)
-    found = size > DEPENDENT * max(float(size[-1]), 1e-300)
+    found = size > DEPENDENT * max(float(size[-1:].sum()), 1e-300)
     whitened = turn[:, found] / np.sqrt(size[found])  # basis @ whitened is orthonormal
     inner = whitened.T @ (basis.T @ moved) @ whitened
     ritz, rotation = np.linalg.eigh((inner + inner.T) / 2.0)
@@ -59,7 +61,7 @@ def _outside(image: Float64, whole: Float64) -> Float64:
     for _ in range(2):  # once leaves rounding of the first time
         rest = rest - whole @ (whole.T @ rest)
     directions, sizes, _ = np.linalg.svd(rest, full_matrices=False)
-    return directions * (sizes > EXHAUSTED * max(float(np.linalg.norm(image, 2)), 1e-300))
+    return directions * (sizes > EXHAUSTED * max(float(np.linalg.norm(image)), 1e-300))
 
 
 def _padded(columns: Float64, width: int) -> Float64:
