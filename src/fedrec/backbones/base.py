@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def dot_scores(users: Float32, table: Float32, owners: Int64) -> Float32:
+def dot_scores(users: Float32, table: Float32, owners: Int64, out: Float32 | None = None) -> Float32:
     """``u . v`` of every user and item: ``[users, n_items]``; clients' own tables are not copied."""
     if table.ndim == 2:
-        return users @ table.T
-    result = np.empty((len(users), table.shape[1]), np.float32)
+        return np.matmul(users, table.T, out=out)
+    result = np.empty((len(users), table.shape[1]), np.float32) if out is None else out
     for user, client in enumerate(owners):
         np.dot(table[client], users[user], out=result[user])
     return result

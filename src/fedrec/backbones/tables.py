@@ -12,6 +12,8 @@ from fedrec.backbones.base import Backbone, dot_scores
 from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.messages import Array, Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
+from fedrec.extras import installed
+from fedrec.threads import over_rows
 
 _NUMBERS = 1 << 24
 """Numbers that one piece of the work may take: users are scored in pieces."""
@@ -68,17 +70,26 @@ class ItemTable:
         for first in range(0, len(users), piece):
             part = slice(first, first + piece)
             if backbone is None or isinstance(backbone, MatrixFactorisation):
-                found = self._dot(users[part], owners[part])
+                found = self._dot(users[part], owners[part], result[part] if items is None else None)
                 if networks and "bias" in networks:
                     found += networks["bias"][part, None]
             else:
                 found = self._any(users[part], owners[part], backbone, networks or {})
-            result[part] = found if items is None else np.take_along_axis(found, items[part], 1)
+            if items is not None:
+                result[part] = np.take_along_axis(found, items[part], 1)
+            elif found.base is not result:  # not made in its place
+                result[part] = found
         return result
 
-    def _dot(self, users: Float32, owners: Int64) -> Float32:
-        found = dot_scores(users, self.base, owners)
+    def _dot(self, users: Float32, owners: Int64, out: Float32 | None) -> Float32:
+        found = dot_scores(users, self.base, owners, out)
         if self.rows is None:
+            return found
+        if installed("numba"):
+            from fedrec.backbones.changed_rows_kernel import add_changed
+
+            changes = (self.rows.start, self.rows.ids, self.rows.values)
+            over_rows(add_changed, len(users), (np.asarray(owners, np.int64), *changes, users, found))
             return found
         counts = np.diff(self.rows.start)[owners]
         into = offsets(counts)

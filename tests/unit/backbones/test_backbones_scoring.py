@@ -91,9 +91,13 @@ def test_ncf_starts_within_the_bound_and_by_key() -> None:
     assert not np.array_equal(start["weight_0"][0], start["weight_0"][1])
 
 
+@pytest.mark.parametrize("kernel", [True, False], ids=["kernel", "numpy"])
 @pytest.mark.parametrize("base", [SHARED, PERSONAL], ids=["shared", "personal"])
 @pytest.mark.parametrize("backbone", [None, Affine(), NeuralCollaborativeFiltering((5, 3))])
-def test_table_equals_its_dense_self(base: Float32, backbone: Backbone | None) -> None:
+def test_table_equals_its_dense_self(
+    base: Float32, backbone: Backbone | None, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedrec.backbones.tables.installed", lambda package: kernel)
     table = ItemTable(base, ROWS)
     dense = ROWS.dense() + base
     networks = networks_of(backbone) if backbone else None
@@ -107,7 +111,9 @@ def test_table_equals_its_dense_self(base: Float32, backbone: Backbone | None) -
     np.testing.assert_allclose(some, np.take_along_axis(want, items, 1), rtol=1e-5, atol=1e-6)
 
 
-def test_table_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kernel", [True, False], ids=["kernel", "numpy"])
+def test_table_in_pieces(kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedrec.backbones.tables.installed", lambda package: kernel)
     whole = ItemTable(SHARED, ROWS).scores(USERS, OWNERS)
     monkeypatch.setattr("fedrec.backbones.tables._NUMBERS", 12)
     np.testing.assert_allclose(ItemTable(SHARED, ROWS).scores(USERS, OWNERS), whole, rtol=1e-4, atol=1e-6)
