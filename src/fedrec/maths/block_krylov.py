@@ -46,10 +46,10 @@ def grown(vectors: Float64, images: Float64, block: Float64, image: Float64) -> 
     whole = basis @ mixture
     kept = min(vectors.shape[1], whole.shape[1])
     signs = np.sign(whole[np.abs(whole[:, :kept]).argmax(0), np.arange(kept)])
-    mixture = mixture[:, :kept] * np.where(signs == 0, 1.0, signs)
+    signs = np.where(signs == 0, 1.0, signs)
     return Space(
-        _padded(basis @ mixture, vectors.shape[1]),
-        _padded(moved @ mixture, vectors.shape[1]),
+        _padded(whole[:, :kept] * signs, vectors.shape[1]),
+        _padded(moved @ (mixture[:, :kept] * signs), vectors.shape[1]),
         _padded(ritz[None, ::-1][:, :kept], vectors.shape[1])[0],
         _outside(image, whole),
     )
