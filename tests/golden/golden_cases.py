@@ -236,8 +236,11 @@ CASES: dict[str, Case] = {
     "fedease users alike": case("fedease", scale="user"),
     "fedelsa": case("fedelsa"),
     "fedspectral": case("fedspectral"),
-    "fedspectral ease": case("fedspectral", filter="ease"),
-    "fedspectral ease balanced": case("fedspectral", filter="ease", balance=0.25, keep_diagonal=True),
+    "fedspectral ease": case("fedspectral", filter="ease", rank=0, balance=0.0, keep_diagonal=False, lam=500.0),
+    "fedspectral ease balanced": case(
+        "fedspectral", filter="ease", rank=0, balance=0.25, keep_diagonal=True, lam=500.0
+    ),
+    "fedspectral ease gathered": case("fedspectral", filter="ease", rank=16),
     "fedspectral own": case("fedspectral", {"clients": 7}, own=0.3),
     "fedspectral some": case("fedspectral", {"participation": 0.5}, shrink=0.0),
     "fedcia gfcf": case("fedcia", {"clients": 7}, form="full"),
