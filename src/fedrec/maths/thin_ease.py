@@ -58,7 +58,16 @@ def thin_ease(factors: NDArray[Any], values: NDArray[Any], lam: float, counts: N
         kept += np.maximum(counts - known**2 @ sizes, 0.0)
     weighed = known * np.sqrt(sizes)  # F E^1/2
     inner = np.eye(len(sizes)) + weighed.T @ (weighed / kept[:, None])  # E^1/2 (E^-1 + F' T^-1 F) E^1/2
-    root = np.linalg.cholesky(inner)
-    found = np.linalg.solve(root, (weighed / kept[:, None]).T).T  # Z
+    try:
+        found = np.linalg.solve(np.linalg.cholesky(inner), (weighed / kept[:, None]).T).T  # Z
+    except np.linalg.LinAlgError:  # values so large that rounding leaves nothing of the identity
+        found = _without_squares(weighed, kept)
     left = np.maximum(1.0 / kept - (found**2).sum(1), SMALLEST / kept)  # P_jj
     return ThinEase(found.astype(np.float32), (1.0 / left).astype(np.float32))
+
+
+def _without_squares(weighed: Float64, kept: Float64) -> Float64:
+    """``Z`` from singular values ``U S V' = T^-1/2 F E^1/2``: ``Z = T^-1/2 U S (1 + S^2)^-1/2``, at any size."""
+    root = 1.0 / np.sqrt(kept)
+    directions, sizes, _ = np.linalg.svd(weighed * root[:, None], full_matrices=False)
+    return np.asarray(root[:, None] * directions * (sizes / np.hypot(1.0, sizes)))

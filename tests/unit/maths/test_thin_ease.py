@@ -42,3 +42,11 @@ def test_pairs_with_noise_in_them_give_finite_scores() -> None:
     values = np.array([40.0, 0.0, -3.0])
     vectors = np.linalg.qr(np.random.default_rng(1).normal(size=(12, 3)))[0]
     assert np.isfinite(thin_ease(vectors, values, 1e-3, np.zeros(12)).scores(HISTORIES)).all()
+
+
+def test_values_that_a_hostile_client_made_huge_end_no_run() -> None:
+    values, vectors = (part[..., -4:] for part in np.linalg.eigh(GRAM))
+    vectors[:, 1] = vectors[:, 0]  # rounding leaves nothing positive between two equal directions of this size
+    found = thin_ease(vectors, values * 1e25, 3.0).scores(HISTORIES)
+    apart = thin_ease(vectors[:, 1:], values[1:] * 1e25, 3.0).scores(HISTORIES)  # infinite either way
+    np.testing.assert_allclose(found, apart, rtol=1e-3, atol=1e-3)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.messages import gather
+from fedrec.core.messages import gather, personal_fields
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.messages.letters import Answer
 from fedrec.deploy.node.share import Share
@@ -42,12 +42,11 @@ class Tally:
 
     def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
         """Evaluate clients as they stand, with this download."""
-        row = (
-            32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)
-        )  # working memory of a client's scores
+        row = 32 * block.n_items * max(1, block.n_users) // max(1, block.n_clients)  # a client's scores, while made
         size = max(1, min(size, self.memory_mb * MIB // row))
+        same = None if personal_fields(download) else self.method.model(download)  # serves every client
         for clients in chunks(np.arange(block.n_clients) if among is None else among, size):
-            model = self.method.model(gather(download, block, clients))
+            model = same if same is not None else self.method.model(gather(download, block, clients))
             self.add(clients, self.method.score(gather(private, block, clients), model, block.take(clients)))
 
     def answer(self) -> Answer:
