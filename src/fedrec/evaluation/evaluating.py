@@ -3,52 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.data.ragged import Int32, Int64, Ragged
-from fedrec.errors import BadInput
+from fedrec.data.ragged import Int64, Ragged
 from fedrec.evaluation import published
+from fedrec.evaluation.counting import Counting, countable
+from fedrec.evaluation.held import Held, require_finite
 from fedrec.evaluation.metrics import (
     Float64,
     Metric,
     MetricSet,
     Positions,
     first_of_group,
-    of_counts,
     one_target,
     values,
 )
-from fedrec.extras import installed
-from fedrec.threads import over_rows
 
 Float32 = NDArray[np.float32]
 
 _CELLS = 1 << 22  # scores copied at once where a copy is needed
-
-
-@dataclass(frozen=True)
-class Held:
-    """What some users are evaluated on; all of it stays where the users' data is."""
-
-    targets: Ragged
-    """Held-out items of each user; a user may have none."""
-    masked: Ragged
-    """Items of each user that are not ranked: what was trained on and, for the test, the validation item."""
-    candidates: Int32 | None = None  # [users, n]
-    """Sampled items that the targets are ranked among (targets not included; -1 is no candidate)."""
-    numbers: Int64 | None = None  # [n_items]
-    """The data's own item numbers, where the ids are numbers; only the published metrics look at them."""
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    def take(self, users: NDArray[np.integer]) -> Held:
-        """The users at these positions, in this order."""
-        drawn = None if self.candidates is None else self.candidates[users]
-        return Held(self.targets.take(users), self.masked.take(users), drawn, self.numbers)
 
 
 def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
@@ -59,7 +34,7 @@ def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float
     """
     if len(scores) != len(held):
         raise ValueError(f"scores of {len(scores)} users, but {len(held)} are evaluated")
-    _require_finite(scores)
+    require_finite(scores)
     single = len(held) == 0 or int(held.targets.counts.max()) <= 1
     result: dict[str, Float64] = {}
     if metrics.full:
@@ -77,63 +52,20 @@ def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float
 
 def evaluate_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSet) -> dict[str, dict[str, Float64]]:
     """:func:`evaluate` for one or two parts (validation and test) of the same users, in one pass over the scores."""
-    single = all(len(held) == 0 or int(held.targets.counts.max()) <= 1 for held in parts.values())
-    plain = (
-        scores.dtype == np.float32 and scores.flags.c_contiguous and all(len(h) == len(scores) for h in parts.values())
-    )
-    if not (single and plain and 1 <= len(parts) <= 2 and len(scores) and installed("numba")):
+    some = list(parts.values())
+    if not (len(scores) and all(len(held) == len(scores) for held in some) and countable(some)):
         return {part: evaluate(scores, held, metrics) for part, held in parts.items()}
-    return dict(zip(parts, _in_one_pass(scores, list(parts.values()), metrics), strict=True))
-
-
-def _in_one_pass(scores: Float32, parts: list[Held], metrics: MetricSet) -> list[dict[str, Float64]]:
-    from fedrec.evaluation.counting_kernel import count_among, count_pair
-
-    nobody = np.full(len(scores), -1, np.int32)
-    items = [np.where(h.targets.counts > 0, _padded(h.targets), nobody).astype(np.int32) for h in parts]
-    masks = [(h.masked.start, h.masked.values) for h in parts]
-    if len(parts) == 1:
-        items, masks = [*items, nobody], [*masks, (np.zeros(len(scores) + 1, np.int64), np.zeros(0, np.int32))]
-    counts, finite = np.empty((len(scores), 4), np.int64), np.empty(len(scores), np.int64)
-    over_rows(count_pair, len(scores), (scores, *items, *masks[0], *masks[1], counts, finite))
-    if (finite < scores.shape[1]).any():
-        _require_finite(scores)
-    results: list[dict[str, Float64]] = []
-    for place, held in enumerate(parts):
-        present = held.targets.counts > 0
-        result = of_counts(counts[:, 2 * place], counts[:, 2 * place + 1], present, metrics.full)
-        if metrics.sampled:
-            if held.candidates is None:
-                raise ValueError(f"{metrics.sampled[0].name} needs sampled candidates, but none were drawn")
-            among = np.empty((len(scores), 2), np.int64)
-            over_rows(count_among, len(scores), (scores, items[place], held.candidates, among))
-            result |= of_counts(among[:, 0], among[:, 1], present, metrics.sampled)
+    counting = Counting(some, metrics)
+    counting.add(np.arange(len(scores)), scores)
+    found = dict(zip(parts, counting.values(), strict=True))
+    for part, held in parts.items():
         if metrics.published:
-            result |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
-        results.append({name: result[name] for name in metrics.names})
-    return results
-
-
-def _padded(targets: Ragged) -> Int32:
-    """``[users]`` the one target of each user; anything where there is none."""
-    return np.append(targets.values, np.int32(0))[np.minimum(targets.start[:-1], len(targets.values))]
+            found[part] |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
+    return {part: {name: found[part][name] for name in metrics.names} for part in parts}
 
 
 def _depth(metrics: tuple[Metric, ...]) -> int:
     return max([metric.cut for metric in metrics], default=0)
-
-
-def _require_finite(scores: Float32) -> None:
-    # one pass without a temporary: a sum is finite only if every term is, save for overflow, checked below
-    with np.errstate(all="ignore"):
-        fine = np.isfinite(scores.sum(axis=1, dtype=np.float64))
-    for user in np.flatnonzero(~fine):
-        if not np.isfinite(scores[user]).all():
-            bad = int(np.flatnonzero(~np.isfinite(scores[user]))[0])
-            raise BadInput(
-                f"the score of item {bad} for the user at position {user} is {scores[user, bad]}; "
-                "scores must be finite numbers (a smaller learning rate often helps)"
-            )
 
 
 def _scores_of_one(scores: Float32, held: Held) -> tuple[NDArray[np.bool_], Float32]:

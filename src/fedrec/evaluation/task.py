@@ -14,7 +14,7 @@ from fedrec.data.interactions import TEST, TRAIN, VALID, Interactions
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
-from fedrec.evaluation.evaluating import Held
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.rules import Rules
 from fedrec.evaluation.splits import Parts, time_order
 

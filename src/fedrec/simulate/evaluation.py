@@ -13,11 +13,15 @@ from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
 from fedrec.core.population import Population, newcomers
 from fedrec.data.ragged import Int64, segments
-from fedrec.evaluation.evaluating import Held, evaluate_parts
+from fedrec.evaluation.counting import Counting, countable
+from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import PARTS, Part, Task
 
 MIB = 1 << 20
+SCORES_MB = 12
+"""Scores that are made at once: an allocator gives such a piece again, pages and all, and it is cached when read."""
 
 
 class Evaluation:
@@ -45,13 +49,18 @@ class Evaluation:
         self.held = {part: task.held(part, people.users[self.wanted]) for part in self.parts}
         self.place = np.cumsum(self.wanted) - 1  # [users] where those who are wanted lie in what is held
         per_client = len(people.users) / max(1, people.world.n_clients)
-        self.clients_at_once = max(1, int(memory_mb * MIB / (32 * people.world.n_items * max(1.0, per_client))))
+        room = min(memory_mb / 32, SCORES_MB / 4) * MIB  # scores, and what it takes to make them
+        self.clients_at_once = max(1, int(room / (people.world.n_items * max(1.0, per_client))))
+        some, metrics = list(self.held.values()), task.protocol.metrics
+        self.counting = Counting(some, metrics) if countable(some) and not metrics.published else None
         self.begin()
 
     def begin(self) -> None:
         """Forget what was collected."""
         self.values: dict[Part, PerUser] = {part: {} for part in self.parts}
         self.seconds = 0.0
+        if self.counting is not None:
+            self.counting.begin()
 
     def add(self, clients: Int64, scores: Float32) -> None:
         """Scores ``[users of these clients, n_items]``."""
@@ -60,7 +69,9 @@ class Evaluation:
         keep = self.wanted[users]
         if not keep.all():
             users, scores = users[keep], scores[keep]
-        if len(users):
+        if self.counting is not None:
+            self.counting.add(self.place[users], scores)
+        elif len(users):
             held: dict[str, Held] = {part: self.held[part].take(self.place[users]) for part in self.parts}
             found = evaluate_parts(scores, held, self.task.protocol.metrics)
             for part in self.parts:
@@ -72,6 +83,11 @@ class Evaluation:
     def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
 
+        began = time.perf_counter()
+        if self.counting is not None and self.counting.scored.any():
+            for part, found in zip(self.parts, self.counting.values(), strict=True):
+                self.values[part] = {name: self._of_wanted(values) for name, values in found.items()}
+
         def of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
             whole = np.full(self.task.data.n_users, np.nan)
             whole[self.people.users] = values
@@ -79,4 +95,11 @@ class Evaluation:
 
         sums = {part: MetricSums.from_values(self.values.get(part, {})) for part in PARTS}
         per_user = {name: of_all(v) for name, v in self.values.get("test", {}).items()}
+        self.seconds += time.perf_counter() - began
         return Evaluated(sums["valid"], sums["test"], per_user or None)
+
+    def _of_wanted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of those held for evaluation, spread over all users."""
+        whole = np.full(len(self.people.users), np.nan)
+        whole[self.wanted] = values[self.place[self.wanted]]
+        return whole

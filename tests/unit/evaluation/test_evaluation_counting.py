@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
-from fedrec.evaluation.evaluating import Held, evaluate, evaluate_parts
+from fedrec.evaluation.evaluating import evaluate, evaluate_parts
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.metrics import MetricSet
 
 METRICS = MetricSet.standard(candidates=7)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fedrec.errors import BadInput
 from fedrec.evaluation.canary import chance
-from fedrec.evaluation.evaluating import Held, evaluate
+from fedrec.evaluation.evaluating import evaluate
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.metrics import KINDS, Metric, MetricSet, parse
 from fedrec.evaluation.protocols import PROTOCOLS, find
 from fedrec.evaluation.sums import MetricSums

@@ -10,7 +10,8 @@ from evaluation_worlds import ragged
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrec.evaluation.evaluating import Held, evaluate
+from fedrec.evaluation.evaluating import evaluate
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.published import enumerated, top
 from fedrec.evaluation.sums import MetricSums

@@ -19,7 +19,7 @@ from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
-from fedrec.evaluation.evaluating import Held
+from fedrec.evaluation.held import Held
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
 

@@ -13,7 +13,8 @@ from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
-from fedrec.evaluation.evaluating import Held, evaluate
+from fedrec.evaluation.evaluating import evaluate
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.task import sort_lists
 from fedrec.experiment.analyses.points import SHOWN, OnRound, Point, watch
 from fedrec.experiment.prepare import Prepared, prepare
