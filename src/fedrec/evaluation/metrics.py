@@ -169,21 +169,18 @@ def of_counts(
     Where nothing is tied the position is certain and every metric is looked up; expectations are taken for the rest.
     """
     depth = max([metric.cut for metric in metrics], default=0)
-    certain = present & (tied == 1)
-    place = np.minimum(greater, depth)
-    gain, rank = np.append(discounts(depth), 0.0), np.append(1.0 / np.arange(1, depth + 1), 0.0)
+    place = np.where(present & (tied == 1), np.minimum(greater, depth), depth + 1)  # the last: not certain
+    gain, rank = discounts(depth), 1.0 / np.arange(1, depth + 1)
     level = np.flatnonzero(present & (tied != 1))
     expected = values(one_target(greater[level], tied[level], present[level], depth), metrics) if len(level) else {}
     result: dict[str, Float64] = {}
     for metric in metrics:
         k = metric.cut
-        inside = place < k
+        at = np.zeros(depth + 2)  # the metric's value at each position
         share = {"HR": 1.0, "Precision": 1.0 / k, "Recall": 1.0, "F1": 2.0 / (k + 1.0)}.get(metric.kind)
-        if share is not None:
-            value = np.where(inside, share, 0.0)
-        else:
-            value = np.where(inside, (rank if metric.kind == "MRR" else gain)[place], 0.0)
-        value[~certain] = np.nan
+        at[:k] = share if share is not None else (rank if metric.kind == "MRR" else gain)[:k]
+        at[-1] = np.nan
+        value = at[place]
         if len(level):
             value[level] = expected[metric.name]
         result[metric.name] = value

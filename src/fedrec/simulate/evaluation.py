@@ -100,6 +100,8 @@ class Evaluation:
 
     def _of_wanted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values of those held for evaluation, spread over all users."""
+        if len(values) == len(self.people.users) and self.wanted.all():
+            return values
         whole = np.full(len(self.people.users), np.nan)
         whole[self.wanted] = values[self.place[self.wanted]]
         return whole
