@@ -201,6 +201,25 @@ def test_the_users_that_come_back_are_those_of_the_trained_model(block: Block) -
     np.testing.assert_allclose(trained.users, represented(block, tables, backbone, moved), atol=1e-5)
 
 
+def test_a_run_repeats_itself_to_the_last_bit_on_several_threads() -> None:
+    """The gradient of ``rows[i]`` adds in whatever order threads come, once there is enough to share among them."""
+    drawn = np.random.default_rng(0)
+    block = block_of([list(drawn.permutation(ITEMS)[:18]) for _ in range(600)], (600,))
+    backbone, table, networks = parts(1, length=16)
+    settings = TrainingSettings(dim=DIM, epochs=4, batch_size=600, lr=0.05)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        found = [
+            train_sequences(block, table, settings, block.user_keys, block.client_keys, backbone, networks, negatives=4)
+            for _ in range(4)
+        ]
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].rows.values, other.rows.values)
+
+
 def test_shared_and_stacked_networks_train_alike(block: Block) -> None:
     backbone, table, networks = parts(1)
     settings = TrainingSettings(epochs=2)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import embedding, logsigmoid  # embedding: the gradient of rows[i] has no fixed order
 
 from fedrec import keyed
 from fedrec.backbones.sasrec import SasRec
@@ -263,10 +263,10 @@ def _train_group(
         which = group.grid(order, begin, step.width)
         inputs, targets = group.picked(which, group.inputs), group.picked(which, group.targets)
         real = targets != group.padding
-        states = backbone.represent(rows[inputs], inputs != group.padding, networks)
-        positive = (states * rows[targets]).sum(-1)
+        states = backbone.represent(embedding(inputs, rows), inputs != group.padding, networks)
+        positive = (states * embedding(targets, rows)).sum(-1)
         told = group.picked(which, group.negatives).view(*targets.shape, -1)  # [clients, width, length, N]
-        negative = (states.unsqueeze(-2) * rows[told]).sum(-1)
+        negative = (states.unsqueeze(-2) * embedding(told, rows)).sum(-1)
         each = -(logsigmoid(positive) + logsigmoid(-negative).sum(-1)) * real  # [clients, width, length]
         positions = real.sum((1, 2))
         loss = (each.sum((1, 2)) / positions.clamp(min=1)).sum()
