@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fedrec.runs.settings import RunSettings
 
 OPTIONS = o.takes(
-    "data", "data_dir", "protocol", "settings", "robust", "robust_factor", "robust_share", "clients", "memory_mb",
-    "device",
+    "data", "data_dir", "protocol", "settings", "robust", "robust_factor", "robust_share", "clients", "spread",
+    "memory_mb", "device",
     before="seeds",
 )  # fmt: skip
 

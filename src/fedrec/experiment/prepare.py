@@ -93,7 +93,7 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
         raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
     data = replicate(data, settings.copies)
     if settings.clients is not None:
-        data = partition(data, settings.clients)
+        data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)
     return task, population(task)
 

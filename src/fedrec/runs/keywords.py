@@ -40,6 +40,7 @@ class SharedOptions(TypedDict, total=False):
     min_rating: float | None
     train_share: float
     clients: int | None
+    spread: Literal["random", "blocks"]
     copies: int
     evaluate_every: int
     patience: int | None

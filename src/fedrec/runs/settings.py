@@ -109,6 +109,9 @@ class RunSettings(Settings):
     clients: Annotated[int | None, Spelling(shown="one client a user")] = Field(
         None, ge=1, description="spread users over this many clients"
     )
+    spread: Literal["random", "blocks"] = Field(
+        "random", description="how --clients spreads users: at random, or neighbours in the order of ids together"
+    )
     copies: int = Field(1, ge=1, le=1000, description="every user so many times: a larger population of the same kind")
     evaluate_every: int = Field(1, ge=1, description="evaluate every so many rounds")
     patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(

@@ -57,7 +57,7 @@ class Evaluation:
 
     def begin(self) -> None:
         """Forget what was collected."""
-        self.values: dict[Part, PerUser] = {part: {} for part in self.parts}
+        self._values: dict[Part, PerUser] = {part: {} for part in self.parts}
         self.seconds = 0.0
         if self.counting is not None:
             self.counting.begin()
@@ -76,25 +76,29 @@ class Evaluation:
             found = evaluate_parts(scores, held, self.task.protocol.metrics)
             for part in self.parts:
                 for name, values in found[part].items():
-                    into = self.values[part].setdefault(name, np.full(len(self.people.users), np.nan))
+                    into = self._values[part].setdefault(name, np.full(len(self.people.users), np.nan))
                     into[users] = values
         self.seconds += time.perf_counter() - began
+
+    def values(self) -> dict[Part, PerUser]:
+        """The metrics of each user ``[users]`` so far, part by part; NaN for those who were not scored."""
+        if self.counting is None or not self.counting.scored.any():
+            return self._values
+        found = zip(self.parts, self.counting.values(), strict=True)
+        return {part: {name: self._of_wanted(one) for name, one in own.items()} for part, own in found}
 
     def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
 
-        began = time.perf_counter()
-        if self.counting is not None and self.counting.scored.any():
-            for part, found in zip(self.parts, self.counting.values(), strict=True):
-                self.values[part] = {name: self._of_wanted(values) for name, values in found.items()}
+        began, values = time.perf_counter(), self.values()
 
         def of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
             whole = np.full(self.task.data.n_users, np.nan)
             whole[self.people.users] = values
             return whole
 
-        sums = {part: MetricSums.from_values(self.values.get(part, {})) for part in PARTS}
-        per_user = {name: of_all(v) for name, v in self.values.get("test", {}).items()}
+        sums = {part: MetricSums.from_values(values.get(part, {})) for part in PARTS}
+        per_user = {name: of_all(v) for name, v in values.get("test", {}).items()}
         self.seconds += time.perf_counter() - began
         return Evaluated(sums["valid"], sums["test"], per_user or None)
 

@@ -39,6 +39,22 @@ def test_groups_depend_on_the_seed() -> None:
     )
 
 
+def test_blocks_keep_neighbours_together_and_the_last_takes_the_rest(write: Write) -> None:
+    data = load(str(write("a.csv", "user,item\n" + "".join(f"{user},x\n" for user in (10, 9, 2, 1, 30, 4, 5)))))
+    found = there(partition(data, 3, spread="blocks").client_of_user)
+    assert dict(zip(data.user_ids.tolist(), found.tolist(), strict=True)) == {
+        "1": 0, "2": 0, "4": 1, "5": 1, "9": 2, "10": 2, "30": 2
+    }  # fmt: skip
+    assert there(partition(demo(), 120, spread="blocks").client_of_user).tolist() == list(range(120))
+
+
+@pytest.mark.data
+def test_blocks_are_the_partition_of_fedcia(real_data: Path) -> None:
+    given = load("fedcia/ml100k_100", real_data)
+    ours = partition(load("ml-100k", real_data), 100, spread="blocks")
+    assert np.array_equal(there(given.client_of_user), there(ours.client_of_user))
+
+
 def test_one_client_per_user_and_the_given_column(write: Write) -> None:
     data = load(str(write("a.csv", "user,item,client\na,x,n\nb,x,s\nc,x,s\n")))
     assert partition(data, "given") is data

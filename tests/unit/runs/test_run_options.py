@@ -25,7 +25,7 @@ OTHERS: dict[str, Any] = {
     "nodes": 3, "node_sums": True, "secure": True, "secure_by": "nodes", "secure_least": 4, "secure_dropout": 0.2,
     "secure_colluding": 0.01, "secure_cohort": 50, "secure_work": "sums", "epsilon": 2.0, "delta": 1e-7,
     "min_interactions": 4, "columns": "user=u,item=i", "min_rating": 3.0,
-    "train_share": 0.5, "clients": 5, "copies": 2, "evaluate_every": 2, "patience": 6,
+    "train_share": 0.5, "clients": 5, "spread": "blocks", "copies": 2, "evaluate_every": 2, "patience": 6,
     "settle": 0.1, "evaluate_users": 9, "test": False, "memory_mb": 64, "checkpoint_seconds": 1.0,
     "keep_selected": False, "histories": "hashed",
 }  # fmt: skip

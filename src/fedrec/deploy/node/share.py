@@ -121,7 +121,7 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
         refuse_global(settings)
         data = into_catalogue(data, catalogue)
     elif settings.clients is not None:
-        data = partition(data, settings.clients)
+        data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)
     people = population(task)
     clients = np.arange(people.world.n_clients)

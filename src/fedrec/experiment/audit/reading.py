@@ -38,7 +38,7 @@ class Watched(Simulator):
         """Evaluate the watched clients as they stand: what a node reports when it is asked for the next round."""
         self.evaluating.begin()
         self._evaluate_idle(self.watched)
-        block, values = self.people.block, self.evaluating.values["valid"]
+        block, values = self.people.block, self.evaluating.values()["valid"]
         for client in self.watched.tolist():
             users = slice(block.user_start[client], block.user_start[client + 1])
             found = MetricSums.from_values({name: of_all[users] for name, of_all in values.items()})
