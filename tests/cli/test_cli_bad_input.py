@@ -43,6 +43,8 @@ def assert_nothing_written(folder: Path, *kept: str) -> None:
         (("run", "popularity", "--rounds", "5"), ("one step",)),
         (("run", "popularity", "--json", "-"), ("--json", "a file's name")),
         (("run", "fedavg", "--participation", "0"), ("participation",)),
+        (("run", "fedavg", "--spread", "blocks"), ("--spread", "add --clients")),
+        (("run", "fedavg", "--clients", "5", "--spread", "stripes"), ("spread", "blocks")),
         (("run", "fedavg", "--participation", "0.9", "--rest"), ("0.5",)),
         (("run", "fedavg", "--dropout", "1"), ("dropout",)),
         (("run", "fedavg", "--seed", "-1"), ("seed",)),

@@ -51,7 +51,7 @@ class Counting:
         scores, finite = np.ascontiguousarray(scores), np.empty(len(scores), bool)
         over_rows(count_parts, len(scores), (scores, who, *self._for_kernel, self.counts, finite))
         if not finite.all():
-            require_finite(scores)
+            require_finite(scores, who)
         self.scored[who] = True
 
     def values(self) -> list[dict[str, Float64]]:
@@ -67,9 +67,8 @@ class Counting:
 
 
 def _for_kernel(held: Held) -> KernelPart:
-    nobody = np.full(len(held), -1, np.int32)
-    alone = np.append(held.targets.values, np.int32(0))[np.minimum(held.targets.start[:-1], len(held.targets.values))]
-    items = np.where(held.targets.counts > 0, alone, nobody).astype(np.int32)
+    items = np.full(len(held), -1, np.int32)
+    items[held.targets.counts > 0] = held.targets.values
     drawn = np.zeros((len(held), 0), np.int32) if held.candidates is None else held.candidates
     return items, held.masked.start, held.masked.values, np.ascontiguousarray(drawn, np.int32)
 

@@ -35,8 +35,8 @@ class Held:
         return Held(self.targets.take(users), self.masked.take(users), drawn, self.numbers)
 
 
-def require_finite(scores: Float32) -> None:
-    """Refuse scores ``[users, n_items]`` that no order can be made of."""
+def require_finite(scores: Float32, who: Int64 | None = None) -> None:
+    """Refuse scores ``[users, n_items]`` that no order can be made of; row ``i`` is of the user at ``who[i]``."""
     # one pass without a temporary: a sum is finite only if every term is, save for overflow, checked below
     with np.errstate(all="ignore"):
         fine = np.isfinite(scores.sum(axis=1, dtype=np.float64))
@@ -44,6 +44,7 @@ def require_finite(scores: Float32) -> None:
         if not np.isfinite(scores[user]).all():
             bad = int(np.flatnonzero(~np.isfinite(scores[user]))[0])
             raise BadInput(
-                f"the score of item {bad} for the user at position {user} is {scores[user, bad]}; "
+                f"the score of item {bad} for the user at position {user if who is None else who[user]} is "
+                f"{scores[user, bad]}; "
                 "scores must be finite numbers (a smaller learning rate often helps)"
             )

@@ -92,6 +92,8 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
     if not settings.test and protocol.selection.part == "test":
         raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
     data = replicate(data, settings.copies)
+    if settings.clients is None and settings.spread != "random":
+        raise BadInput("--spread is how --clients spreads users; add --clients and how many there are, or leave it out")
     if settings.clients is not None:
         data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
+from fedrec.evaluation.counting import Counting
 from fedrec.evaluation.evaluating import evaluate, evaluate_parts
 from fedrec.evaluation.held import Held
 from fedrec.evaluation.metrics import MetricSet
@@ -43,6 +44,24 @@ def test_one_pass_equals_the_plain_formulas(seed: int, users: int, items: int, l
             np.testing.assert_array_equal(found[part][name], values, err_msg=f"{part} {name}")
     alone = evaluate_parts(scores, {"test": parts["test"]}, METRICS)["test"]
     np.testing.assert_array_equal(alone["NDCG@10"], found["test"]["NDCG@10"])
+
+
+def test_pieces_in_any_order_give_what_the_whole_gives() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.integers(0, 6, (23, 40)).astype(np.float32)
+    parts = [held(rng, 23, 40), held(rng, 23, 40)]
+    whole, pieces = Counting(parts, METRICS), Counting(parts, METRICS)
+    whole.add(np.arange(23), scores)
+    order = rng.permutation(23)
+    for some in (order[:9], order[9:10], order[10:20]):
+        pieces.add(some, scores[some])
+    for all_, found in zip(whole.values(), pieces.values(), strict=True):
+        for name, values in all_.items():
+            np.testing.assert_array_equal(found[name][order[:20]], values[order[:20]])
+            assert np.isnan(found[name][order[20:]]).all()  # not scored yet
+    scores[7, 5] = np.nan
+    with pytest.raises(BadInput, match="item 5 for the user at position 7"):
+        pieces.add(np.array([2, 7]), scores[[2, 7]])
 
 
 def test_several_targets_take_the_general_way() -> None:
