@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,17 @@ def test_a_second_call_keeps_what_the_first_has_found(fedrec: Cli, tmp_path: Pat
         assert done.status == 0, done.err
     found = read_recipes(tmp_path / "tune" / "recipe.yaml")
     assert sorted(entry["methods"][0] for entry in found) == ["ease", "gfcf", "popularity"]
+
+
+def test_a_machine_without_matplotlib_writes_all_but_the_pictures(
+    fedrec: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = fedrec("tune", "ease", "--data", "demo", "--trials", "2", "--out", "tune")
+    assert done.status == 0, done.err
+    assert "pictures of the searches left out: matplotlib is not installed" in done.err
+    assert (tmp_path / "tune" / "recipe.yaml").is_file()
+    assert not list((tmp_path / "tune").rglob("*.png"))
 
 
 def test_a_run_without_test_values_says_so(fedrec: Cli, tmp_path: Path) -> None:

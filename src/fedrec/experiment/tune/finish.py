@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from fedrec.core.reference import Reference
 from fedrec.experiment.tune.launch import State
 from fedrec.experiment.tune.study import STUDY, Study
+from fedrec.extras import installed
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.search import Search
 from fedrec.report.text.search import markdown_page
@@ -34,9 +34,8 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
             continue
         entries.append(entry(study, search))
         write_text(study.folder / RECIPE, dump_yaml({"defaults": entries[-1:]}))
-        with suppress(ImportError):  # a machine that only trains has no matplotlib; --so-far draws elsewhere
-            if len(search.trials) > 1:
-                written.append(_picture(study, search))
+        if len(search.trials) > 1 and installed("matplotlib"):  # without it, --so-far draws on another machine
+            written.append(_picture(study, search))
     if entries:
         write_text(out / RECIPE, dump_yaml({"defaults": entries + of_earlier_calls(state, out)}))
         pictures = [(path.relative_to(out).as_posix(), path.parent.name) for path in written]

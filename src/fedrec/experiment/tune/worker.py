@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,10 +34,19 @@ log = logging.getLogger("fedrec.tune")
 WAIT_SECONDS = 2.0
 CHECKPOINT_MB = 64
 """State beyond this is not written when time is up: such a trial starts over."""
-GPU_PLACES = 4
-"""Trials that share one GPU."""
+GPU_PLACE_GIB = 8
+"""Memory of the GPU that a trial counts with: so many trials share it."""
 BROKEN = 3
 """A search whose first trials all failed, this many of them, is given up."""
+
+
+@cache
+def gpu_places() -> int:
+    """How many trials may share the GPU of this machine."""
+    import torch
+
+    _, total = torch.cuda.mem_get_info()
+    return max(1, round(total / (GPU_PLACE_GIB * 1024 * MIB)))
 
 
 class Pruned(Exception):
@@ -139,7 +149,7 @@ class Worker:
     def _enter_gpu(self, study: Study) -> bool:
         """A place on the GPU, where the search runs there."""
         if study.base.device == "cuda":
-            self._gpu = claims.place(GPU_PLACES, "fedrec-gpu")
+            self._gpu = claims.place(gpu_places(), "fedrec-gpu")
             return self._gpu is not None
         return True
 
