@@ -33,7 +33,6 @@ from fedrec.privacy.chain import Chain, outgoing
 from fedrec.privacy.fields import coordinates
 from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.contribution import EVALUATED
 from fedrec.secure.randomness import Stream
 
 log = logging.getLogger("fedrec.deploy")
@@ -268,10 +267,8 @@ class Node:
     def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:
         """What waits to be summed stays here; the answer says no more than that it waits."""
         if ask.evaluate or ask.local:
-            for part in EVALUATED:
-                collected.add_metrics(
-                    part, self.share.block.user_start, tally.values[part], sorted(tally.metrics.names)
-                )
+            for part, values in tally.values().items():
+                collected.add_metrics(part, self.share.block.user_start, values, sorted(tally.metrics.names))
         self.store.write(PARTS, collected.parts, number=str(sum_number(ask.evaluate, ask.train)))
         return Answer()
 
@@ -305,10 +302,10 @@ class Node:
         return private
 
     def _keep_evaluated(self, number: int, state: str, download: bytes, tally: Tally) -> None:
-        """The model of a evaluated round, for recommendations."""
+        """The model of an evaluated round, for recommendations."""
         self.store.link(state, f"judged-{number}.safetensors")
         self.store.write_bytes(f"judged-{number}.download", download)
-        self.store.write(f"judged-{number}.users", tally.values["test"])
+        self.store.write(f"judged-{number}.users", tally.values()["test"])
 
 
 def refuse_not_finite(method: str, upload: Any) -> None:

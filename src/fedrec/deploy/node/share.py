@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, segments
 from fedrec.errors import BadInput
+from fedrec.evaluation.collecting import evaluated_users
 from fedrec.evaluation.held import Held
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
@@ -134,7 +134,7 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
         block=block,
         valid=task.held("valid", users),
         test=task.held("test", users),
-        wanted=_wanted(settings, people.block.user_keys)[rows],
+        wanted=evaluated_users(settings.seed, people.block.user_keys, settings.evaluate_users)[rows],
         owned=_owned(task, users),
     )
     titles = None if data.titles is None else [str(title) for title in data.titles]
@@ -193,16 +193,6 @@ def into_catalogue(data: Interactions, catalogue: tuple[str, ...]) -> Interactio
         titles[place] = data.titles
     ids = np.array(catalogue, dtype=np.str_)
     return replace(data, items=place[data.items], item_ids=ids, titles=titles)
-
-
-def _wanted(settings: RunSettings, user_keys: keyed.U64) -> NDArray[np.bool_]:
-    """``[users]`` the keyed sample of users that is evaluated, as the in-process run draws it."""
-    wanted = np.ones(len(user_keys), bool)
-    if settings.evaluate_users is not None and settings.evaluate_users < len(user_keys):
-        draw = keyed.streams(keyed.stream(settings.seed, "evaluated users"), user_keys)
-        wanted[:] = False
-        wanted[np.argsort(draw, kind="stable")[: settings.evaluate_users]] = True
-    return wanted
 
 
 def _owned(task: Task, users: Int64) -> Ragged:

@@ -11,9 +11,11 @@ from fedrec.core.messages import gather, personal_fields
 from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.messages.letters import Answer
 from fedrec.deploy.node.share import Share
-from fedrec.evaluation.evaluating import evaluate_parts
+from fedrec.evaluation.collecting import Collecting
+from fedrec.evaluation.held import Held
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
+from fedrec.evaluation.task import Part
 from fedrec.runs.settings import RunSettings
 
 MIB = 1 << 20
@@ -24,21 +26,13 @@ class Tally:
 
     def __init__(self, share: Share, method: Any, settings: RunSettings) -> None:
         self.share, self.method, self.memory_mb = share, method, settings.memory_mb
-        self.metrics = find_protocol(settings.protocol).metrics
-        self.values: dict[str, dict[str, Any]] = {"valid": {}, "test": {}}
+        who, self.metrics = np.flatnonzero(share.wanted), find_protocol(settings.protocol).metrics
+        held: dict[Part, Held] = {"valid": share.valid.take(who), "test": share.test.take(who)}
+        self.collecting = Collecting(held, share.wanted, self.metrics)
 
     def add(self, clients: Int64, scores: Any) -> None:
         """Scores ``[users of these clients, n_items]``."""
-        users = segments(self.share.block.user_start, clients)
-        keep = self.share.wanted[users]
-        if not keep.all():
-            users, scores = users[keep], scores[keep]
-        if len(users):
-            held = {"valid": self.share.valid.take(users), "test": self.share.test.take(users)}
-            for part, found in evaluate_parts(scores, held, self.metrics).items():
-                for name, values in found.items():
-                    into = self.values[part].setdefault(name, np.full(self.share.block.n_users, np.nan))
-                    into[users] = values
+        self.collecting.add(segments(self.share.block.user_start, clients), scores)
 
     def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
         """Evaluate clients as they stand, with this download."""
@@ -49,8 +43,12 @@ class Tally:
             model = same if same is not None else self.method.model(gather(download, block, clients))
             self.add(clients, self.method.score(gather(private, block, clients), model, block.take(clients)))
 
+    def values(self) -> dict[Part, dict[str, Any]]:
+        """The metrics of each user, part by part; they stay on the node."""
+        return self.collecting.values()
+
     def answer(self) -> Answer:
-        sums = {part: MetricSums.from_values(values) for part, values in self.values.items()}
+        sums = {part: MetricSums.from_values(values) for part, values in self.values().items()}
         return Answer(valid=sums["valid"], test=sums["test"])
 
 
