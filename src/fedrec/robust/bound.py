@@ -51,30 +51,44 @@ class RowBound:
     factor: float = 1.0
 
     def guarded(self, replies: Sequence[Reply[Any]], view: View, keys: Keys) -> Sequence[Reply[Any]]:
-        largest: dict[str, list[NDArray[np.float64]]] = {}
-        for reply in replies:
-            for part in view.parts(reply):
-                if is_table(part, view.n_items):
-                    largest.setdefault(part.name, []).append(_largest_rows(part, len(reply.clients)))
-        limits = {name: self.factor * lower_median(found.__iter__) for name, found in largest.items()}
+        largest = [
+            {
+                part.name: _largest_rows(part, len(reply.clients))
+                for part in view.parts(reply)
+                if is_table(part, view.n_items)
+            }
+            for reply in replies
+        ]
+        names = dict.fromkeys(name for found in largest for name in found)
+        limits = {name: self.factor * _usual(largest, name) for name in names}
 
         def bounded(place: int, reply: Reply[Any]) -> Reply[Any]:
-            changed = []
-            for part in view.parts(reply):
-                if part.name not in limits:
-                    continue
-                rows = _row_norms(part)
-                factor = _factor(rows, limits[part.name])
-                over = np.flatnonzero(factor < 1)
-                if len(over):
-                    scaled = np.array(part.numbers).reshape(len(rows), -1)
-                    each = factor[over, None].astype(scaled.dtype)
-                    with np.errstate(invalid="ignore"):
-                        scaled[over] = np.where(each == 0, 0, scaled[over] * each)
-                    changed.append(dataclasses.replace(part, numbers=scaled.reshape(part.numbers.shape)))
+            over = {name: ~(found <= limits[name]) for name, found in largest[place].items()}  # what is no number, too
+            over = {name: clients for name, clients in over.items() if clients.any()}
+            changed = [
+                dataclasses.replace(part, numbers=_bounded_rows(part, over[part.name], limits[part.name]))
+                for part in (view.parts(reply) if over else ())
+                if part.name in over
+            ]
             return view.filled(reply, changed) if changed else reply
 
         return Mapped(replies, bounded)
+
+
+def _usual(largest: Sequence[dict[str, NDArray[np.float64]]], name: str) -> float:
+    return lower_median(lambda: (found[name] for found in largest if name in found))
+
+
+def _bounded_rows(part: Part, over: NDArray[np.bool_], limit: float) -> NDArray[Any]:
+    """The part's numbers, the rows of the clients that are ``over`` within the limit; the others' are."""
+    scaled = np.array(part.numbers).reshape(-1, _row_width(part))
+    rows = np.flatnonzero(over[_row_owners(part)])
+    factor = _factor(_norms(scaled[rows]), limit)
+    rows, factor = rows[factor < 1], factor[factor < 1]
+    each = factor[:, None].astype(scaled.dtype)
+    with np.errstate(invalid="ignore"):
+        scaled[rows] = np.where(each == 0, 0, scaled[rows] * each)
+    return scaled.reshape(part.numbers.shape)
 
 
 def is_table(part: Part, n_items: int) -> bool:
@@ -84,17 +98,22 @@ def is_table(part: Part, n_items: int) -> bool:
 
 def _largest_rows(part: Part, clients: int) -> NDArray[np.float64]:
     """``[clients]`` norm of each client's largest row; 0 for those without one."""
-    norms = _row_norms(part)
-    owner = np.repeat(part.owners, len(norms) // max(1, len(part.owners)))
     largest = np.zeros(clients)
-    np.maximum.at(largest, owner, norms)
+    np.maximum.at(largest, _row_owners(part), _norms(part.numbers.reshape(-1, _row_width(part))))
     return largest
 
 
-def _row_norms(part: Part) -> NDArray[np.float64]:
-    """``[rows]`` norm of each item's row."""
-    width = part.numbers.shape[1] if isinstance(part.content, Rows) else part.content.shape[2]
-    rows = part.numbers.reshape(-1, width)
+def _row_width(part: Part) -> int:
+    return int(part.numbers.shape[1] if isinstance(part.content, Rows) else part.content.shape[2])
+
+
+def _row_owners(part: Part) -> NDArray[np.int64]:
+    """``[rows]`` which client each item's row belongs to."""
+    return np.repeat(part.owners, part.width // max(1, _row_width(part)))
+
+
+def _norms(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """``[rows]`` norm of each row."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.sqrt(np.einsum("rw,rw->r", rows, rows, dtype=np.float64)))
 
