@@ -26,8 +26,10 @@ class Tally:
 
     def __init__(self, share: Share, method: Any, settings: RunSettings) -> None:
         self.share, self.method, self.memory_mb = share, method, settings.memory_mb
-        who, self.metrics = np.flatnonzero(share.wanted), find_protocol(settings.protocol).metrics
-        held: dict[Part, Held] = {"valid": share.valid.take(who), "test": share.test.take(who)}
+        self.metrics = find_protocol(settings.protocol).metrics
+        held: dict[Part, Held] = {"valid": share.valid, "test": share.test}
+        if not share.wanted.all():
+            held = {part: own.take(np.flatnonzero(share.wanted)) for part, own in held.items()}
         self.collecting = Collecting(held, share.wanted, self.metrics)
 
     def add(self, clients: Int64, scores: Any) -> None:
