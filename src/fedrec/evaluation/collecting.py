@@ -11,11 +11,9 @@ from fedrec import keyed
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.counting import Counting, countable
 from fedrec.evaluation.evaluating import evaluate_parts
-from fedrec.evaluation.held import Held
+from fedrec.evaluation.held import Float32, Held
 from fedrec.evaluation.metrics import Float64, MetricSet
 from fedrec.evaluation.task import Part
-
-Float32 = NDArray[np.float32]
 
 
 def evaluated_users(seed: int, user_keys: keyed.U64, many: int | None) -> NDArray[np.bool_]:

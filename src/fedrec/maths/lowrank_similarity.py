@@ -64,7 +64,7 @@ def _of_product(left: Float64, right: Float64, rank: int) -> Truncated:
 
 
 def _largest(squares: Float64, rank: int) -> tuple[Float64, Float64]:
-    """The largest eigenvalues of a positive matrix, from the first on, and their vectors; none that rounding made."""
+    """The largest eigenvalues of a symmetric matrix and their vectors; none that is negative or made by rounding."""
     from scipy.linalg import eigh
 
     n = len(squares)
@@ -93,14 +93,8 @@ def top_factors(similarity: Floating, rank: int) -> Float64:
 
     ``similarity`` ``[m, m]`` is symmetric; negative eigenvalues (noise) count as zero.
     """
-    from scipy.linalg import eigh
-
-    m = len(similarity)
-    rank_here = min(rank, m)
-    values, vectors = eigh(similarity, subset_by_index=[m - rank_here, m - 1], check_finite=False)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    factors = vectors * _signs(vectors) * np.sqrt(np.maximum(values, 0.0))
-    return np.pad(factors, ((0, 0), (0, rank - rank_here)))
+    values, vectors = _largest(np.asarray(similarity, np.float64), rank)
+    return np.pad(vectors * _signs(vectors) * np.sqrt(values), ((0, 0), (0, rank - len(values))))
 
 
 @dataclass
