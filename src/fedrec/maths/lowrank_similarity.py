@@ -70,7 +70,7 @@ def _largest(squares: Float64, rank: int) -> tuple[Float64, Float64]:
     n = len(squares)
     if not n:
         return np.zeros(0), squares
-    values, vectors = eigh(squares, subset_by_index=[max(0, n - rank), n - 1], check_finite=False)
+    values, vectors = eigh(squares, subset_by_index=[max(0, n - rank), n - 1])
     real = values[::-1] > EPS * n * max(values[-1], 0.0)
     return values[::-1][real], vectors[:, ::-1][:, real]
 
