@@ -6,8 +6,10 @@ snapshot of a large population costs disk, not memory.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.messages import fields_of
+from fedrec.errors import BadInput
 
 PIECE_BYTES = 1 << 26
 
@@ -33,21 +36,45 @@ class DiskArray(np.memmap):
     def __deepcopy__(self, memo: dict[int, Any] | None) -> Any:
         if self._mmap is None:  # type: ignore[attr-defined]  # a result that was computed, not a mapping
             return np.array(self)
-        copy = on_disk(self.shape, self.dtype, self.folder)
+        copy = on_disk(self.shape, self.dtype, self.folder, reserve=True)
         copy_pieces(self, copy)
         return copy
 
 
-def on_disk(shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] | None = None) -> DiskArray:
-    """An array of zeros in a nameless file below ``folder`` (the system's temporary folder by default)."""
+def on_disk(
+    shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] | None = None, *, reserve: bool = False
+) -> DiskArray:
+    """An array of zeros in a nameless file below ``folder`` (the system's temporary folder by default).
+
+    ``reserve``: of an array that is about to be written as a whole, all of the file's room is taken now: a disk that
+    is full later ends the process where it stands, without a word (SIGBUS).
+    """
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     size = max(1, int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
     with tempfile.TemporaryFile(dir=folder, prefix="fedrec-private-") as file:
         file.truncate(size)
+        if reserve:
+            _reserve(file.fileno(), size, folder)
         array = DiskArray(file, dtype=dtype, mode="r+", shape=shape)
     array.folder = None if folder is None else str(folder)
     return array
+
+
+def _reserve(file: int, size: int, folder: str | os.PathLike[str] | None) -> None:
+    if not hasattr(os, "posix_fallocate"):  # not on macOS and Windows
+        return
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return  # a file system that cannot
+        place = tempfile.gettempdir() if folder is None else str(folder)
+        free = shutil.disk_usage(place).free
+        raise BadInput(
+            f"{size / 1e9:.2f} GB do not fit into {place}, where {free / 1e9:.2f} GB are free; "
+            "set TMPDIR to a folder with more room, or allow more memory (--memory-mb, the method's *_budget_mb)"
+        ) from None
 
 
 def pieces(array: NDArray[Any], count: int | None = None) -> Iterator[slice]:

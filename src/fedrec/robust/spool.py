@@ -38,7 +38,7 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
 
 def _on_disk(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        copy = on_disk(value.shape, value.dtype)
+        copy = on_disk(value.shape, value.dtype, reserve=True)
         copy[...] = value
         return copy
     if isinstance(value, dict):

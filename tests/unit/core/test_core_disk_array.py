@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import errno
 import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,11 @@ import pytest
 
 from fedrec.core import disk_array
 from fedrec.core.messages import Float32, Private, per_client
+from fedrec.core.method import Reply
+from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
+from fedrec.robust.spool import spooled
 
 
 @dataclass(frozen=True)
@@ -108,3 +113,36 @@ def test_a_run_on_disk_is_the_run_in_memory(method: str, kind: str, tmp_path: Pa
             runtime.round(number, everybody, everybody, False)
         found.append(runtime.scores(everybody[:9]))
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="not on macOS and Windows")
+def test_room_that_will_be_written_is_taken_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    really = os.posix_fallocate
+
+    def counted(file: int, first: int, size: int) -> None:
+        really(file, first, size)
+        taken.append(os.fstat(file).st_blocks * 512)
+
+    monkeypatch.setattr(os, "posix_fallocate", counted)
+    array = disk_array.on_disk((64, 64, 64), np.float32, tmp_path)
+    assert not taken  # a table of which few rows are ever written takes room for those alone
+    copy.deepcopy(array)
+    spooled([Reply(np.arange(2), Tables(np.ones((2, 64, 8), np.float32), {}))], 0)
+    assert taken[0] >= 64**3 * 4
+    assert len(taken) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="not on macOS and Windows")
+def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, first: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def unable(file: int, first: int, size: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(BadInput, match=r"0\.01 GB do not fit into .* are free; set TMPDIR"):
+        disk_array.on_disk((1000, 1000, 3), np.float32, tmp_path, reserve=True)
+    monkeypatch.setattr(os, "posix_fallocate", unable)
+    assert disk_array.on_disk((3, 2), np.float32, tmp_path, reserve=True).shape == (3, 2)
