@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedrec.core.reference import Reference
 from fedrec.data.sources import SOURCES
+from fedrec.memory import MIB
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.settings import RunSettings
 
-MIB = 1 << 20
 BASE_MB = 700
 """What a process needs before it holds any data."""
 
@@ -71,24 +70,3 @@ def expected_mb(settings: RunSettings) -> float:
         return BASE_MB + settings.memory_mb
     largest = max(size.users * size.items for size in sizes)
     return BASE_MB + settings.memory_mb + 3 * 4 * largest * int(settings.settings.get("dim") or 16) / MIB
-
-
-def available_mb() -> float:
-    """Memory that is free for us, in MiB."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) / 1024
-    except OSError:
-        pass
-    return 4096.0
-
-
-def resident_mb(process: int) -> float:
-    """What a process holds now, in MiB; 0 where that cannot be seen."""
-    try:
-        with open(f"/proc/{process}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
-    except (OSError, ValueError, IndexError):
-        return 0.0

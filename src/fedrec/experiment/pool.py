@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedrec.errors import BadInput
-from fedrec.experiment.estimate import Estimate, available_mb, expected_mb
+from fedrec.experiment.estimate import Estimate, expected_mb
 from fedrec.experiment.jobs import Job, reason_of
 from fedrec.experiment.shared_data import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
+from fedrec.memory import available_mb
 from fedrec.runs.folder import RESULT, RunFolder
 
 POLL_SECONDS = 0.5

@@ -9,6 +9,7 @@ from fedrec.core.method import Card, Method
 from fedrec.core.participation import Participation
 from fedrec.core.reference import Reference
 from fedrec.evaluation.rules import Rules
+from fedrec.memory import kept_mb
 from fedrec.robust.defence import Defence, defence
 from fedrec.runs.settings import RunSettings
 
@@ -28,7 +29,7 @@ def usual_defence(card: Card, protocol: Rules, secure: bool) -> str:
 
 def defence_of(settings: RunSettings) -> Defence:
     """What guards the fold, by the run's settings."""
-    return defence(settings.robust, settings.robust_factor, settings.robust_share, settings.memory_mb / 2)
+    return defence(settings.robust, settings.robust_factor, settings.robust_share, kept_mb(settings.memory_mb))
 
 
 def plan_of(settings: RunSettings, protocol: Rules, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:

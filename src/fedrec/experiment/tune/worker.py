@@ -17,13 +17,14 @@ from fedrec.core.population import Population
 from fedrec.core.reference import Reference
 from fedrec.core.state import flatten
 from fedrec.evaluation.task import Task
-from fedrec.experiment.estimate import MIB, available_mb, expected_mb
+from fedrec.experiment.estimate import expected_mb
 from fedrec.experiment.jobs import reason_of
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.run import carry_out
 from fedrec.experiment.tune import claims, suggest
 from fedrec.experiment.tune.packed import unpack
 from fedrec.experiment.tune.study import RUNGS, Study
+from fedrec.memory import MIB, available_mb
 from fedrec.report.model.search import ENDED, Trial, end_trial
 from fedrec.runs.atomic import clear_leftovers
 from fedrec.runs.folder import CHECKPOINT, SETTINGS, RunFolder
