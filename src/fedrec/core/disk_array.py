@@ -34,7 +34,7 @@ class DiskArray(np.memmap):
         self.folder = getattr(obj, "folder", None)
 
     def __deepcopy__(self, memo: dict[int, Any] | None) -> Any:
-        if self._mmap is None:  # type: ignore[attr-defined]  # a result that was computed, not a mapping
+        if _mapping(self) is None:  # a result that was computed
             return np.array(self)
         copy = on_disk(self.shape, self.dtype, self.folder, reserve=True)
         copy_pieces(self, copy)
@@ -101,9 +101,14 @@ def copy_pieces(source: NDArray[Any], into: NDArray[Any]) -> None:
 
 def forget(array: Any) -> None:
     """Let the system take back the memory behind an array on disk; its content stays. Nothing otherwise."""
-    mapping = getattr(array, "_mmap", None)
+    mapping = _mapping(array)
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)  # a shared mapping: pages go back to the file, not to nothing
+
+
+def _mapping(array: Any) -> Any:
+    """What maps an array's file; None where the array lies in memory."""
+    return getattr(array, "_mmap", None)
 
 
 def forget_fields(state: Any) -> None:
@@ -126,7 +131,7 @@ def columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None = None)
 
     A page of a file brings its neighbours along, so that one stripe of all rows may bring the whole array.
     """
-    if getattr(array, "_mmap", None) is None:
+    if _mapping(array) is None:
         return array[:, place] if rows is None else array[rows, place]
     wanted = np.arange(len(array)) if rows is None else rows
     found = np.empty((len(wanted), *array[:0, place].shape[1:]), array.dtype)
@@ -138,7 +143,7 @@ def columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None = None)
 
 def put_columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None, values: NDArray[Any]) -> None:
     """``array[rows, place] = values``, the same way."""
-    if getattr(array, "_mmap", None) is None:
+    if _mapping(array) is None:
         array[slice(None) if rows is None else rows, place] = values
         return
     wanted = np.arange(len(array)) if rows is None else rows
