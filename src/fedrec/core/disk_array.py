@@ -72,7 +72,7 @@ def _reserve(file: int, size: int, folder: str | os.PathLike[str] | None) -> Non
         place = tempfile.gettempdir() if folder is None else str(folder)
         free = shutil.disk_usage(place).free
         raise BadInput(
-            f"{size / 1e9:.2f} GB do not fit into {place}, where {free / 1e9:.2f} GB are free; "
+            f"{size / 1e6:,.0f} MB do not fit into {place}, where {free / 1e6:,.0f} MB are free; "
             "set TMPDIR to a folder with more room, or allow more memory (--memory-mb, the method's *_budget_mb)"
         ) from None
 
@@ -99,16 +99,16 @@ def copy_pieces(source: NDArray[Any], into: NDArray[Any]) -> None:
         forget(into)
 
 
+def _mapping(array: Any) -> Any:
+    """What maps an array's file; None where the array lies in memory."""
+    return getattr(array, "_mmap", None)
+
+
 def forget(array: Any) -> None:
     """Let the system take back the memory behind an array on disk; its content stays. Nothing otherwise."""
     mapping = _mapping(array)
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)  # a shared mapping: pages go back to the file, not to nothing
-
-
-def _mapping(array: Any) -> Any:
-    """What maps an array's file; None where the array lies in memory."""
-    return getattr(array, "_mmap", None)
 
 
 def forget_fields(state: Any) -> None:
@@ -117,13 +117,13 @@ def forget_fields(state: Any) -> None:
         forget(content)
 
 
-def zeros(shape: tuple[int, ...], budget: Budget) -> NDArray[np.float32]:
-    """Zeros in memory while the budget lasts, on disk after."""
+def zeros(shape: tuple[int, ...], budget: Budget, *, reserve: bool = False) -> NDArray[np.float32]:
+    """Zeros in memory while the budget lasts, on disk after; ``reserve`` as of :func:`on_disk`."""
     size = 4 * int(np.prod(shape, dtype=np.int64))
     if size <= budget.left:
         budget.left -= size
         return np.zeros(shape, np.float32)
-    return on_disk(shape, np.float32, budget.folder)
+    return on_disk(shape, np.float32, budget.folder, reserve=reserve)
 
 
 def columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -154,7 +154,7 @@ def put_columns(array: NDArray[Any], place: slice, rows: NDArray[Any] | None, va
 
 def copied(array: NDArray[np.float32], budget: Budget) -> NDArray[np.float32]:
     """A copy in memory while the budget lasts, on disk after."""
-    made = zeros(array.shape, budget)
+    made = zeros(array.shape, budget, reserve=True)
     copy_pieces(array, made)
     return made
 

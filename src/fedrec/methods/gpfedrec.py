@@ -142,7 +142,7 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         from fedrec.maths.composite import mix
         from fedrec.maths.graphs import cosines, neighbourhoods
 
-        tables = disk_array.zeros(server.tables.shape, self.settings.budget())
+        tables = disk_array.zeros(server.tables.shape, self.settings.budget(), reserve=True)
         for part in disk_array.pieces(tables):
             tables[part] = self.blended(server.tables[part], server.items)
             disk_array.forget(tables)

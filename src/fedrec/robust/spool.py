@@ -10,8 +10,7 @@ import numpy as np
 
 from fedrec.core.disk_array import on_disk
 from fedrec.core.method import Reply
-
-MIB = 1 << 20
+from fedrec.memory import MIB
 
 
 def spooled(replies: Iterable[Reply[Any]], memory_mb: float) -> list[Reply[Any]]:

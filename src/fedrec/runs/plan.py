@@ -27,9 +27,14 @@ def usual_defence(card: Card, protocol: Rules, secure: bool) -> str:
     return "none" if protocol.paper is not None or secure else card.robust
 
 
-def defence_of(settings: RunSettings) -> Defence:
-    """What guards the fold, by the run's settings."""
-    return defence(settings.robust, settings.robust_factor, settings.robust_share, kept_mb(settings.memory_mb))
+def defence_of(settings: RunSettings, names: str | None = None) -> Defence:
+    """What guards the fold, by the run's settings; ``names`` in place of the pieces that they name."""
+    return defence(
+        settings.robust if names is None else names,
+        settings.robust_factor,
+        settings.robust_share,
+        kept_mb(settings.memory_mb),
+    )
 
 
 def plan_of(settings: RunSettings, protocol: Rules, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:

@@ -15,8 +15,7 @@ from fedrec.core.outgoing import Outgoing
 from fedrec.core.population import Population
 from fedrec.core.state import Expected, expect
 from fedrec.data.ragged import Int64
-
-MIB = 1 << 20
+from fedrec.memory import MIB
 
 
 class Clients:

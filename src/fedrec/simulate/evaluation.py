@@ -15,8 +15,8 @@ from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.collecting import Collecting, evaluated_users
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import PARTS, Part, Task
+from fedrec.memory import MIB
 
-MIB = 1 << 20
 SCORES_MB = 12
 """Scores that are made at once: an allocator gives such a piece again, pages and all, and it is cached when read."""
 

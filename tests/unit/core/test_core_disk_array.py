@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(BadInput, match=r"0\.01 GB do not fit into .* are free; set TMPDIR"):
+    with pytest.raises(BadInput, match=r"12 MB do not fit into .* MB are free; set TMPDIR"):
         disk_array.on_disk((1000, 1000, 3), np.float32, tmp_path, reserve=True)
     monkeypatch.setattr(os, "posix_fallocate", unable)
     assert disk_array.on_disk((3, 2), np.float32, tmp_path, reserve=True).shape == (3, 2)

@@ -13,10 +13,9 @@ from fedrec.core.method import Method
 from fedrec.core.settings import FOLDER, MEMORY, build
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.errors import BadInput
+from fedrec.memory import MIB
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.settings import RunSettings
-
-MIB = 1 << 20
 
 
 def accepted(options: NodeOptions, given: Any) -> RunSettings:

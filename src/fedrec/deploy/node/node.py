@@ -28,6 +28,7 @@ from fedrec.deploy.node.share import Names, NodeOptions, Prepare, Share, prepare
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number, sum_shapes
 from fedrec.deploy.node.tally import Tally
+from fedrec.memory import MIB
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import Chain, outgoing
 from fedrec.privacy.fields import coordinates
@@ -36,8 +37,6 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.randomness import Stream
 
 log = logging.getLogger("fedrec.deploy")
-
-MIB = 1 << 20
 
 
 def method_of(settings: RunSettings) -> Any:

@@ -16,9 +16,8 @@ from fedrec.evaluation.held import Held
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import Part
+from fedrec.memory import MIB
 from fedrec.runs.settings import RunSettings
-
-MIB = 1 << 20
 
 
 class Tally:

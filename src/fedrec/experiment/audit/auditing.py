@@ -19,10 +19,9 @@ from fedrec.experiment.audit.poisoning import NotFor, poisoned_figures
 from fedrec.experiment.audit.reading import read_along, reader_figures
 from fedrec.experiment.audit.reading_sums import View, read_sums
 from fedrec.experiment.prepare import Prepared, prepare
-from fedrec.memory import kept_mb
 from fedrec.methods.registry import find as find_method
-from fedrec.robust.defence import defence
 from fedrec.runs.atomic import write_text
+from fedrec.runs.plan import defence_of
 from fedrec.runs.settings import RunSettings
 
 SCHEMA = "fedrec.audit/1"
@@ -172,7 +171,7 @@ def _poisoning(settings: RunSettings, asked: Asked, kinds: dict[str, Any]) -> It
 
     def figures(kind: type[Poison] | None, row: Row) -> Callable[[Prepared], dict[str, float]]:
         def work(prepared: Prepared) -> dict[str, float]:
-            guard = defence(row.defence, settings.robust_factor, settings.robust_share, kept_mb(settings.memory_mb))
+            guard = defence_of(settings, row.defence)
             try:
                 return poisoned_figures(prepared, kind, row.share, row.rounds, guard, row.adaptive)
             except NotFor:
