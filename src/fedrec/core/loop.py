@@ -30,6 +30,8 @@ class Cost:
     download: float = 0.0
     train_seconds: float = 0.0
     aggregate_seconds: float = 0.0
+    evaluate_seconds: float = 0.0
+    """Of an evaluation within the round, where local models are evaluated."""
     missing: tuple[str, ...] = ()
     """Who was asked and did not answer, or was left out, and why."""
     secure: dict[str, Any] | None = None
@@ -164,7 +166,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         seconds={
             "train": cost.train_seconds,
             "aggregate": cost.aggregate_seconds,
-            "evaluate": evaluate_seconds,
+            "evaluate": cost.evaluate_seconds + evaluate_seconds,
         },
         bytes={"upload": cost.upload, "download": cost.download},
         missing=cost.missing,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,14 +47,11 @@ class Evaluation:
 
     def begin(self) -> None:
         """Forget what was collected."""
-        self.seconds = 0.0
         self.collecting.begin()
 
     def add(self, clients: Int64, scores: Float32) -> None:
         """Scores ``[users of these clients, n_items]``."""
-        began = time.perf_counter()
         self.collecting.add(segments(self.people.block.user_start, clients), scores)
-        self.seconds += time.perf_counter() - began
 
     def values(self) -> dict[Part, PerUser]:
         """The metrics of each user ``[users]`` so far, part by part; NaN for those who were not scored."""
@@ -63,8 +59,7 @@ class Evaluation:
 
     def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
-
-        began, values = time.perf_counter(), self.values()
+        values = self.values()
 
         def of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
             whole = np.full(self.task.data.n_users, np.nan)
@@ -73,5 +68,4 @@ class Evaluation:
 
         sums = {part: MetricSums.from_values(values.get(part, {})) for part in PARTS}
         per_user = {name: of_all(v) for name, v in values.get("test", {}).items()}
-        self.seconds += time.perf_counter() - began
         return Evaluated(sums["valid"], sums["test"], per_user or None)

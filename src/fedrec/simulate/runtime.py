@@ -37,6 +37,7 @@ class Tally:
     upload: int = 0
     download: int = 0
     train_seconds: float = 0.0
+    evaluate_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ class Simulator(Clients):
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """One round: stream blocks through local work, fold their uploads into the server's state."""
+        before = time.perf_counter()
         done = self._begin(answering, evaluate)
         keys = Keys(self.seed, number)
         replies = self._replies(answering, keys, evaluate, done)
-        before = time.perf_counter()
         self.server = self.robust.fold(self.method, self.server, replies, keys, self.users, self.people.world.n_items)
         for _ in replies:  # a method that ignores uploads must not skip the clients' work
             pass
@@ -93,14 +94,18 @@ class Simulator(Clients):
 
     def _begin(self, answering: Int64, evaluate: bool) -> Tally:
         self.evaluating.begin()
+        began = time.perf_counter()
         if evaluate:  # those without local work this round are evaluated as they stand
             self._evaluate_idle(np.setdiff1d(np.arange(self.people.block.n_clients), answering))
-        return Tally()
+        return Tally(evaluate_seconds=time.perf_counter() - began)
 
     def _end(
         self, chosen: Int64, answering: Int64, evaluate: bool, done: Tally, seconds: float
     ) -> tuple[Cost, Evaluated | None]:
-        """What the round cost; ``seconds`` are those of its work and its aggregation together."""
+        """What the round cost; ``seconds`` are those of all so far: local work, evaluation and aggregation."""
+        aggregating, began = seconds - done.train_seconds - done.evaluate_seconds, time.perf_counter()
+        evaluated = self.evaluating.result() if evaluate else None
+        done.evaluate_seconds += time.perf_counter() - began
         dropped = len(chosen) - len(answering)
         if dropped:
             done.download += self._download_bytes(np.setdiff1d(chosen, answering))
@@ -110,10 +115,11 @@ class Simulator(Clients):
             upload=done.upload / max(1, len(answering)),
             download=done.download / max(1, len(chosen)),
             train_seconds=done.train_seconds,
-            aggregate_seconds=max(0.0, seconds - done.train_seconds - self.evaluating.seconds),
+            aggregate_seconds=max(0.0, aggregating),
+            evaluate_seconds=done.evaluate_seconds,
             missing=(f"{dropped} of {len(chosen)} clients dropped out",) if dropped else (),
         )
-        return cost, self.evaluating.result() if evaluate else None
+        return cost, evaluated
 
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate private state with a fresh download, for every client."""
@@ -153,8 +159,10 @@ class Simulator(Clients):
             received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
             if evaluate:
+                began = time.perf_counter()
                 local = self.outgoing.model(download) if update.local is None else update.local
                 self.evaluating.add(positions, self.method.score(update.private, local, block))
+                done.evaluate_seconds += time.perf_counter() - began
             forget_fields(self.private)
             forget_fields(download)
             reply = self.arriving(Reply(block.clients, received), update, download, block, keys)

@@ -129,7 +129,8 @@ class SecureSimulator(Simulator):
         courses = self._courses(number, chosen, answering, layout, costs)
         inside = [self._clients(course, answering) for course in courses]
         answering = np.concatenate(inside)
-        done, keys, before = self._begin(answering, evaluate), Keys(self.seed, number), time.perf_counter()
+        before = time.perf_counter()
+        done, keys = self._begin(answering, evaluate), Keys(self.seed, number)
         # cohort after cohort: one at a time is open
         total = sum_of_sums(self._sums(courses, inside, keys, evaluate, done, costs)).fields
         done.loss = float(total.pop(LOSS))

@@ -48,3 +48,24 @@ def test_an_upload_that_is_not_finite_is_named_and_never_added(
     with pytest.raises(FloatingPointError, match=f"client {run.people.client_ids[3]} is not finite"):
         run.runtime.round(1, everyone, everyone, False)
     assert run.runtime.server is before
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_evaluating_local_models_counts_as_evaluation_not_as_aggregation(
+    secure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"data": "demo", "rounds": 1, "settings": {"epochs": 1, "dim": 4}}
+    run = prepare(resolve("fedavg", given | ({"secure": True} if secure else {})))
+    clock, original = [0.0], type(run.method).score
+
+    def slow(self: Any, *asked: Any) -> Any:
+        clock[0] += 1.0
+        return original(self, *asked)
+
+    monkeypatch.setattr(type(run.method), "score", slow)
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    everyone = np.arange(run.people.world.n_clients)
+    cost, evaluated = run.runtime.round(1, everyone, everyone[: len(everyone) // 2], True)
+    assert evaluated is not None
+    assert cost.evaluate_seconds == clock[0] > 0
+    assert (cost.train_seconds, cost.aggregate_seconds) == (0.0, 0.0)
