@@ -12,20 +12,32 @@ the weights of the affine score function, and an item's row is ``[z_local | z_gl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from fedrec import keyed
 from fedrec.backbones.base import Backbone
 from fedrec.core.messages import Array, Float32
-from fedrec.data.ragged import Int64
+from fedrec.data.ragged import Int32, Int64
 from fedrec.keyed import U64
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 GateKind = Literal["network", "equal", "sum", "global"]
+
+
+class Views(Protocol):
+    """Both views of every item, client by client."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+
+    def views(self, client: int) -> tuple[Float32 | None, Float32, Int32, Float32]:
+        """The local view (None: the same as the global one), the global one, and what of it is changed for this
+        client: rows and what is added to them."""
+        ...
 
 
 class GatedViews(Backbone):
@@ -124,16 +136,47 @@ class GatedViews(Backbone):
             found = found + (torch.relu(inner) @ networks["score_weight_1"]).squeeze(-1)
         return found
 
-    def _scores(self, users: Float32, table: Float32, networks: Mapping[str, Array], owners: Int64) -> Float32:
-        """``table`` ``[clients, n_items, 2 d]`` or anything that gives one client's rows by its number."""
-        import torch
-
-        result = np.empty((len(users), table.shape[-2]), np.float32)
-        with torch.no_grad():
-            for user, client in enumerate(owners):
-                own = {n: torch.from_numpy(np.asarray(a[client]))[None] for n, a in networks.items() if n != "bias"}
-                own["bias"] = torch.from_numpy(networks["bias"][user : user + 1])[:, None]
-                person = torch.from_numpy(users[user])[None, None]
-                items = torch.from_numpy(np.ascontiguousarray(table[client]))[None]
-                result[user] = self.score(person, items, own)[0].numpy()
+    def _scores(self, users: Float32, table: Any, networks: Mapping[str, Array], owners: Int64) -> Float32:
+        """``table`` has :class:`Views`. Gate and score function are linear in each view up to their activations, so
+        that fused vectors are never written out."""
+        tables: Views = table
+        dim, result = users.shape[1] // 2, np.empty((len(users), tables.shape[-2]), np.float32)
+        for user, client in enumerate(owners):
+            own = {name: np.asarray(values[client]) for name, values in networks.items() if name != "bias"}
+            person, score = users[user, :dim], users[user, dim:, None]
+            if self.scorer == "mlp":
+                score = np.concatenate([score, own["score_weight_0"][dim:]], 1)
+            into, bias, out, out_bias = self._gate(person, own)
+            width = into.shape[1]
+            local, common, rows, values = tables.views(int(client))
+            left, right = (np.concatenate([part, score], 1) for part in (into[:dim], into[dim:]))
+            seen = common @ right
+            seen[rows] += values @ right
+            if self.gate == "global":
+                found = seen[:, width:]
+            else:
+                kept = (common if local is None else local) @ left
+                if local is None:
+                    kept[rows] += values @ left
+                if self.gate == "network":
+                    state = kept[:, :width] + seen[:, :width] + bias
+                    share = 0.5 + 0.5 * np.tanh(0.5 * (np.maximum(state, 0, out=state) @ out + out_bias))  # sigmoid
+                    found = seen[:, width:] + share[:, None] * (kept[:, width:] - seen[:, width:])
+                else:
+                    found = (0.5 if self.gate == "equal" else 1.0) * (kept[:, width:] + seen[:, width:])
+            result[user] = found[:, 0] + networks["bias"][user]
+            if self.scorer == "mlp":
+                inner = person @ own["score_weight_0"][:dim] + own["score_bias_0"] + found[:, 1:]
+                result[user] += (np.maximum(inner, 0) @ own["score_weight_1"])[:, 0]
         return result
+
+    def _gate(self, person: Float32, own: Mapping[str, Array]) -> tuple[Float32, Float32, Float32, Float32]:
+        """One user's gate Phi (Eq. 21): its first layer ``[2 d, hidden]`` and the rest; empty where there is none."""
+        wide, h = 2 * len(person), self.hidden
+        if self.gate != "network":
+            none = np.empty(0, np.float32)
+            return np.empty((wide, 0), np.float32), none, none, none
+        inner = np.maximum(person @ own["hyper_weight_0"] + own["hyper_bias_0"], 0)
+        made = inner @ own["hyper_weight_1"] + own["hyper_bias_1"]
+        first, bias, out, out_bias = np.split(made, np.cumsum([wide * h, h, h]))
+        return first.reshape(wide, h), bias, out, out_bias

@@ -12,6 +12,7 @@ from pydantic import Field
 from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
+from fedrec.data.ragged import Int32
 
 
 class FedIarSettings(TrainingSettings):
@@ -113,17 +114,15 @@ class PairedTables:
 
     ndim = 3
 
-    def __getitem__(self, which: Any) -> Float32:
-        if not isinstance(which, tuple):  # one client's whole table
-            dim = self.common.shape[1]
-            both = np.empty((len(self.common), 2 * dim), np.float32)
-            both[:, dim:] = self.common
-            if self.changes is not None:
-                start = self.changes.start
-                own = slice(int(start[which]), int(start[which + 1]))
-                both[self.changes.ids[own], dim:] += self.changes.values[own]
-            both[:, :dim] = both[:, dim:] if self.local is None else self.local[which]
-            return both
+    def views(self, client: int) -> tuple[Float32 | None, Float32, Int32, Float32]:
+        """A client's local table, the global one, and rows of the latter that it has changed, with their changes."""
+        local = None if self.local is None else self.local[client]
+        if self.changes is None:
+            return local, self.common, np.empty(0, np.int32), np.empty((0, self.common.shape[1]), np.float32)
+        own = slice(int(self.changes.start[client]), int(self.changes.start[client + 1]))
+        return local, self.common, self.changes.ids[own], self.changes.values[own]
+
+    def __getitem__(self, which: tuple[Any, Any]) -> Float32:
         clients, ids = which
         common = self.common[ids]
         return np.concatenate([common if self.local is None else self.local[clients, ids], common], 1)

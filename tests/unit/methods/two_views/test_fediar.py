@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +15,14 @@ from two_views_made import D, M, made_block
 from fedrec import keyed
 from fedrec.backbones.gated import GatedViews
 from fedrec.core.block import World
+from fedrec.core.messages import Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.maths.dirichlet_clusters import cluster_items
 from fedrec.maths.matrix_entropy import dimension_loss
 from fedrec.methods.two_views.fediar import FedIar, client_loss, dimension_view, sample_view
-from fedrec.methods.two_views.fediar_state import FedIarSettings, IarServer
+from fedrec.methods.two_views.fediar_state import FedIarSettings, IarServer, PairedTables
 
 
 def torched(*arrays: NDArray[np.floating]) -> list[torch.Tensor]:
@@ -43,10 +45,38 @@ def test_eq_18_to_21_by_hand_and_the_gated_backbone_is_their_twin() -> None:
     one, two, three, four, five = (torch.from_numpy(a) for a in (u, theta, bias, local[None], common[None]))
     plain = client_loss(one, two, three, four, five, layers, torch.from_numpy(label))
     assert float(plain) == pytest.approx(np.log1p(np.exp(-score)), rel=1e-5)  # Eq. 20
-    table = np.concatenate([local, common])[None, None]
+    pair: Any = PairedTables(local[None, None], common[None])
     stacked = {n: a[None] for n, a in psi.items()} | {"bias": bias[None]}
-    found = model.scores(np.concatenate([u, theta])[None], table, stacked)
+    found = model.scores(np.concatenate([u, theta])[None], pair, stacked)
     assert found[0, 0] == pytest.approx(score, rel=1e-5)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("scorer", ["affine", "mlp"])
+@pytest.mark.parametrize("gate", ["network", "equal", "sum", "global"])
+def test_scores_of_whole_catalogues_are_those_of_the_trained_model(
+    gate: Any, scorer: Any, warm: bool, changed: bool
+) -> None:
+    model, rng = GatedViews(3, 2, gate, scorer), np.random.default_rng(1)
+    local, common = (rng.normal(size=size).astype(np.float32) for size in ((2, M, D), (M, D)))
+    users = rng.normal(size=(3, 2 * D)).astype(np.float32)
+    networks = {n: a for n, a in model.start(np.array([7, 8], np.uint64), 2 * D).items() if n != "bias"}
+    networks["bias"] = rng.normal(size=3).astype(np.float32)
+    owners, whole = np.array([0, 1, 1]), np.tile(common, (2, 1, 1))
+    changes = None
+    if changed:
+        ids, values = np.array([4, 1, 2], np.int32), rng.normal(size=(3, D)).astype(np.float32)
+        changes = Rows(np.array([0, 1, 3]), ids, values, M)
+        for client, row, value in zip((0, 1, 1), ids, values, strict=True):
+            whole[client, row] += value
+    tables: Any = PairedTables(None if warm else local, common, changes)
+    found = model.scores(users, tables, networks, owners)
+    both = np.concatenate([whole if warm else local, whole], 2)[owners]
+    layers = {n: torch.from_numpy(a if n == "bias" else a[owners]) for n, a in networks.items()}
+    layers["bias"] = layers["bias"][:, None]
+    expected = model.score(torch.from_numpy(users)[:, None], torch.from_numpy(both), layers)
+    np.testing.assert_allclose(found, expected.numpy(), rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.02])
