@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.data.ragged import Int64, Ragged
+from fedrec.data.ragged import Ragged
 from fedrec.evaluation import published
+from fedrec.evaluation.best import Best, best_of
 from fedrec.evaluation.counting import Counting, countable
 from fedrec.evaluation.held import Held, require_finite
 from fedrec.evaluation.metrics import (
@@ -23,8 +24,6 @@ from fedrec.evaluation.metrics import (
 
 Float32 = NDArray[np.float32]
 
-_CELLS = 1 << 22  # scores copied at once where a copy is needed
-
 
 def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
     """The metrics of each user, by name: ``[users]``, NaN for users without a target.
@@ -35,32 +34,43 @@ def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float
     if len(scores) != len(held):
         raise ValueError(f"scores of {len(scores)} users, but {len(held)} are evaluated")
     require_finite(scores)
+    return _of_finite(scores, held, metrics)
+
+
+def _of_finite(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
     single = len(held) == 0 or int(held.targets.counts.max()) <= 1
     result: dict[str, Float64] = {}
+    lists = (() if single else metrics.full) + metrics.published
+    best = best_of(scores, held.masked, _depth(lists))
     if metrics.full:
-        rank = _full_of_one if single else _full_of_many
-        result |= values(rank(scores, held, _depth(metrics.full)), metrics.full)
+        depth = _depth(metrics.full)
+        found = _full_of_one(scores, held, depth) if single else _full_of_many(scores, held, best, depth)
+        result |= values(found, metrics.full)
     if metrics.sampled:
         if held.candidates is None:
             raise ValueError(f"{metrics.sampled[0].name} needs sampled candidates, but none were drawn")
         rank = _sampled_of_one if single else _sampled_of_many
         result |= values(rank(scores, held, _depth(metrics.sampled)), metrics.sampled)
     if metrics.published:
-        result |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
+        result |= published.values(best, held.targets, held.numbers, metrics.published)
     return {name: result[name] for name in metrics.names}
 
 
 def evaluate_parts(scores: Float32, parts: Mapping[str, Held], metrics: MetricSet) -> dict[str, dict[str, Float64]]:
     """:func:`evaluate` for one or two parts (validation and test) of the same users, in one pass over the scores."""
     some = list(parts.values())
-    if not (len(scores) and all(len(held) == len(scores) for held in some) and countable(some)):
+    if any(len(held) != len(scores) for held in some) or not len(scores):
         return {part: evaluate(scores, held, metrics) for part, held in parts.items()}
+    if not countable(some):
+        require_finite(scores)
+        return {part: _of_finite(scores, held, metrics) for part, held in parts.items()}
     counting = Counting(some, metrics)
     counting.add(np.arange(len(scores)), scores)
     found = dict(zip(parts, counting.values(), strict=True))
     for part, held in parts.items():
         if metrics.published:
-            found[part] |= published.values(scores, held.targets, held.masked, held.numbers, metrics.published)
+            best = best_of(scores, held.masked, _depth(metrics.published))
+            found[part] |= published.values(best, held.targets, held.numbers, metrics.published)
     return {part: {name: found[part][name] for name in metrics.names} for part in parts}
 
 
@@ -98,17 +108,9 @@ def _sampled_of_one(scores: Float32, held: Held, depth: int) -> Positions:
     return one_target(greater, tied, present, depth)
 
 
-def _full_of_many(scores: Float32, held: Held, depth: int) -> Positions:
-    def prepare(begin: int, end: int) -> tuple[Float32, Ragged]:
-        some = np.arange(begin, end)
-        masked = held.masked.take(some)
-        ranked = scores[begin:end].copy()
-        ranked[masked.owners, masked.values] = -np.inf
-        return ranked, held.targets.take(some)
-
-    step = max(1, _CELLS // max(scores.shape[1], 1))
-    spans = [(begin, min(begin + step, len(scores))) for begin in range(0, len(scores), step)]
-    return _join([_of_many(*prepare(begin, end), depth) for begin, end in spans])
+def _full_of_many(scores: Float32, held: Held, best: Best, depth: int) -> Positions:
+    own = scores[held.targets.owners, held.targets.values]
+    return _of_many(best.first(depth), own, held.targets, depth)
 
 
 def _sampled_of_many(scores: Float32, held: Held, depth: int) -> Positions:
@@ -119,52 +121,32 @@ def _sampled_of_many(scores: Float32, held: Held, depth: int) -> Positions:
     theirs = np.take_along_axis(scores, np.maximum(held.candidates, 0), axis=1)
     ranked[:, :n] = np.where(held.candidates >= 0, theirs, -np.inf)
     column = n + np.arange(len(targets.values)) - targets.start[targets.owners]
-    ranked[targets.owners, column] = scores[targets.owners, targets.values]
-    return _of_many(ranked, Ragged(targets.start, column.astype(np.int32)), depth)
+    own = ranked[targets.owners, column] = scores[targets.owners, targets.values]
+    nothing = Ragged(np.zeros(len(scores) + 1, np.int64), np.empty(0, np.int32))
+    return _of_many(best_of(ranked, nothing, depth), own, targets, depth)
 
 
-def _of_many(ranked: Float32, targets: Ragged, depth: int) -> Positions:
-    """Positions of several targets a user; ``ranked`` is ``[users, columns]``, -inf where nothing is ranked.
+def _of_many(listed: Best, own: Float32, targets: Ragged, depth: int) -> Positions:
+    """Positions of several targets a user, whose scores are ``own``, in lists of the best.
 
     Groups of equal scores are whole within the list except the last, which may reach beyond it; sizes and
     numbers of targets are therefore counted per group, and for the last one over the whole row.
     """
-    users, columns = ranked.shape
-    length = min(depth, columns)
-    best = -np.sort(-np.take_along_axis(ranked, _top(ranked, length), axis=1), axis=1)  # [users, length]
-    listed = best > -np.inf
-    owner = targets.owners
-    theirs = ranked[owner, targets.values]
+    best, owner = listed.values, targets.owners
+    users, length = best.shape
     # [users, length]: where the group of each place begins, how large it is, how many targets it has
     start = np.zeros((users, length), np.int64)
     size = np.zeros((users, length), np.int64)
     relevant = np.zeros((users, length), np.int64)
-    last = best[:, -1]
-    beyond = np.count_nonzero(ranked == last[:, None], axis=1)
     for place in range(length):
         value = best[:, place]
         start[:, place] = np.count_nonzero(best > value[:, None], axis=1)
-        size[:, place] = np.where(value == last, beyond, np.count_nonzero(best == value[:, None], axis=1))
-        relevant[:, place] = np.bincount(owner, weights=theirs == value[owner], minlength=users)
-    relevant[~listed] = 0
+        size[:, place] = np.where(value == best[:, -1], listed.level, np.count_nonzero(best == value[:, None], axis=1))
+        relevant[:, place] = np.bincount(owner, weights=own == value[owner], minlength=users)
+    relevant[best == -np.inf] = 0
     hit = relevant / np.maximum(size, 1)
     leading = np.argmax(relevant > 0, axis=1)  # 0 where there is none: then relevant is 0 there as well
     rows = np.arange(users)
     first = first_of_group(start[rows, leading], size[rows, leading], relevant[rows, leading], length)
     pad = ((0, 0), (0, depth - length))
     return Positions(np.pad(hit, pad), np.pad(first, pad), targets.counts)
-
-
-def _top(ranked: Float32, length: int) -> Int64:
-    """``[users, length]`` columns of the largest values, in no order."""
-    if length == ranked.shape[1]:
-        return np.broadcast_to(np.arange(length), ranked.shape)
-    return np.argpartition(ranked, ranked.shape[1] - length, axis=1)[:, -length:]
-
-
-def _join(parts: list[Positions]) -> Positions:
-    return Positions(
-        np.concatenate([part.hit for part in parts]),
-        np.concatenate([part.first for part in parts]),
-        np.concatenate([part.n_targets for part in parts]),
-    )

@@ -39,7 +39,7 @@ def require_finite(scores: Float32, who: Int64 | None = None) -> None:
     """Refuse scores ``[users, n_items]`` that no order can be made of; row ``i`` is of the user at ``who[i]``."""
     # one pass without a temporary: a sum is finite only if every term is, save for overflow, checked below
     with np.errstate(all="ignore"):
-        fine = np.isfinite(scores.sum(axis=1, dtype=np.float64))
+        fine = np.isfinite(scores @ np.ones(scores.shape[1], scores.dtype))
     for user in np.flatnonzero(~fine):
         if not np.isfinite(scores[user]).all():
             bad = int(np.flatnonzero(~np.isfinite(scores[user]))[0])

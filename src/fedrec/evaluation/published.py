@@ -20,13 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedrec import keyed
 from fedrec.data.ragged import Int64, Ragged
+from fedrec.evaluation.best import Best
 from fedrec.evaluation.metrics import Float64, Metric, discounts
-
-Float32 = NDArray[np.float32]
 
 
 def enumerated(items: Iterable[int]) -> list[int]:
@@ -38,20 +35,18 @@ def enumerated(items: Iterable[int]) -> list[int]:
     return list(set(items))
 
 
-def values(
-    scores: Float32, targets: Ragged, masked: Ragged, numbers: Int64 | None, metrics: tuple[Metric, ...]
-) -> dict[str, Float64]:
+def values(best: Best, targets: Ragged, numbers: Int64 | None, metrics: tuple[Metric, ...]) -> dict[str, Float64]:
     """``F1@k!``, ``MRR@k!`` and ``NDCG@k!`` of each user ``[users]``; NaN for users without a target."""
-    result = {metric.name: np.full(len(scores), np.nan) for metric in metrics}
+    result = {metric.name: np.full(len(targets), np.nan) for metric in metrics}
     users = np.flatnonzero(targets.counts > 0)
-    numbers = np.arange(scores.shape[1]) if numbers is None else numbers
+    listed = best.values > -np.inf
     for cut in {metric.cut for metric in metrics}:
         weight = discounts(cut)
         ideal = np.cumsum(weight)
-        best, listed = top(scores[users], masked.take(users), cut)
-        for user, items, real in zip(users.tolist(), numbers[best], listed, strict=True):
-            wanted = set(numbers[targets[user]].tolist())
-            walked = enumerated(items[real].tolist())
+        for user in users.tolist():
+            items, theirs = best.items[user, :cut][listed[user, :cut]], targets[user]
+            walked = enumerated((items if numbers is None else numbers[items]).tolist())
+            wanted = set((theirs if numbers is None else numbers[theirs]).tolist())
             found = [place for place, item in enumerate(walked) if item in wanted]
             reciprocal = 1.0 / (found[0] + 1) if found else 0.0
             gain = float(weight[found].sum() / ideal[len(found) - 1]) if found else 0.0
@@ -61,23 +56,3 @@ def values(
                 if metric.cut == cut:
                     result[metric.name][user] = own[metric.kind]
     return result
-
-
-def top(scores: Float32, masked: Ragged, cut: int) -> tuple[Int64, NDArray[np.bool_]]:
-    """``[users, cut]`` the best items in descending order, and whether each is one that is ranked at all."""
-    n_items = scores.shape[1]
-    cut = min(cut, n_items)
-    neutral = keyed.mix(np.arange(n_items, dtype=np.uint64) + np.uint64(1))  # order among equal scores
-    ranked = scores.copy()
-    ranked[masked.owners, masked.values] = -np.inf
-    bound = np.partition(ranked, n_items - cut, axis=1)[:, n_items - cut, None]
-    chosen = ranked >= bound
-    for user in np.flatnonzero(np.count_nonzero(chosen, axis=1) > cut):  # several equal the last one listed
-        equal = np.flatnonzero(ranked[user] == bound[user])
-        surplus = np.count_nonzero(chosen[user]) - cut
-        chosen[user, equal[np.argsort(neutral[equal])[-surplus:]]] = False
-    column = np.nonzero(chosen)[1].reshape(len(scores), cut)
-    value = np.take_along_axis(ranked, column, axis=1)
-    order = np.lexsort((neutral[column], -value), axis=1)
-    listed = np.take_along_axis(value, order, axis=1) > -np.inf
-    return np.take_along_axis(column, order, axis=1), listed

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.held import Held
 from fedrec.evaluation.metrics import MetricSet
-from fedrec.evaluation.published import enumerated, top
+from fedrec.evaluation.published import enumerated
 from fedrec.evaluation.sums import MetricSums
 
 SET = MetricSet(("Precision@10", "Recall@10", "F1@10", "F1@10!", "MRR@10!", "NDCG@10!", "MRR@10", "NDCG@10"))
@@ -59,18 +59,6 @@ def test_no_hit_and_no_target() -> None:
     for name in ("MRR@10!", "NDCG@10!", "F1@10!"):
         assert values[name][0] == 0.0
         assert np.isnan(values[name][1])
-
-
-def test_top_leaves_out_masked_items_and_fills_up_in_a_neutral_order() -> None:
-    scores = np.array([[5, 1, 1, 1, 9, 1], [1, 1, 1, 1, 1, 1]], np.float32)
-    best, listed = top(scores, ragged([4], [0, 1, 2, 3]), 3)
-    assert best[0, 0] == 0
-    assert 4 not in best[0]
-    assert sorted(set(best[1][listed[1]].tolist())) == [4, 5]
-    # equal scores: the same choice whatever their level, and not simply the first items
-    constant, _ = top(np.zeros((1, 200), np.float32), ragged([]), 10)
-    assert sorted(constant[0].tolist()) != list(range(10))
-    assert len(set(constant[0].tolist())) == 10
 
 
 def test_published_f1_is_that_of_the_means() -> None:
