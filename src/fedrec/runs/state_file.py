@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from fedrec.core.disk_array import forget
 from fedrec.core.state import BadState, Expected, Flat, flatten, parse_json, unflatten
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import replace_file
@@ -45,6 +45,8 @@ def save_state(path: Path, value: Any, about: dict[str, Any] | None = None, *, p
 
     def write(temporary: Path) -> None:
         save_file(arrays, temporary, metadata=metadata)
+        for array in arrays.values():  # what lies on disk was read into memory
+            forget(array if array.base is None else array.base)
         _seal(temporary)
 
     replace_file(path, write, private=private)
@@ -134,20 +136,16 @@ def _place_of(header: bytes, digits: str) -> int:
 
 
 def _digest(file: Any, place: int) -> str:
-    """Checksum of a file, counting zeros where its own digits stand."""
+    """Checksum of a file, counting zeros where its own digits stand; read by pieces, so that little of it is held."""
+    number = file.fileno()
 
-    def piece(view: memoryview, start: int) -> bytes:
-        with view[start : start + PIECE] as part:
-            first, last = max(place - start, 0), min(place + DIGITS - start, len(part))
-            if first >= last:
-                return hashlib.blake2b(part, digest_size=DIGITS // 2).digest()
-            zeroed = b"".join((part[:first], b"0" * (last - first), part[last:]))
-            return hashlib.blake2b(zeroed, digest_size=DIGITS // 2).digest()
+    def piece(start: int) -> bytes:
+        part = os.pread(number, PIECE, start)
+        first, last = max(place - start, 0), min(place + DIGITS - start, len(part))
+        if first < last:
+            part = b"".join((part[:first], b"0" * (last - first), part[last:]))
+        return hashlib.blake2b(part, digest_size=DIGITS // 2).digest()
 
-    with (
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        memoryview(data) as view,
-        ThreadPoolExecutor(THREADS) as pool,
-    ):
-        found = b"".join(pool.map(lambda start: piece(view, start), range(0, len(view), PIECE)))
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = b"".join(pool.map(piece, range(0, os.fstat(number).st_size, PIECE)))
     return digest(found)
