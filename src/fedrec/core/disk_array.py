@@ -105,8 +105,8 @@ def _mapping(array: Any) -> Any:
 
 
 def forget(array: Any) -> None:
-    """Let the system take back the memory behind an array on disk; its content stays. Nothing otherwise."""
-    mapping = _mapping(array)
+    """Let the system take back the memory behind an array on disk, or a view of one; its content stays."""
+    mapping = _mapping(array) or _mapping(getattr(array, "base", None))
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)  # a shared mapping: pages go back to the file, not to nothing
 

@@ -40,10 +40,12 @@ def best_of(scores: Float32, masked: Ragged, length: int) -> Best:
     """The ``length`` best items of each user by scores ``[users, n_items]``; ``masked`` ones are not ranked."""
     users, n_items = scores.shape
     length = min(length, n_items)
-    neutral = keyed.mix(np.arange(n_items, dtype=np.uint64) + np.uint64(1))
+    if len(masked.values) and not 0 <= masked.values.min() <= masked.values.max() < n_items:  # a kernel does not look
+        raise IndexError(f"masked items go up to {masked.values.max()}, but {n_items} items have scores")
     made = Best(np.empty((users, length), np.int64), np.empty((users, length), scores.dtype), np.empty(users, np.int64))
     if not (users and length):
         return made
+    neutral = keyed.mix(np.arange(n_items, dtype=np.uint64) + np.uint64(1))
     if installed("numba"):
         from fedrec.evaluation.best_kernel import list_best
 

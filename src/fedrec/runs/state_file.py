@@ -46,7 +46,7 @@ def save_state(path: Path, value: Any, about: dict[str, Any] | None = None, *, p
     def write(temporary: Path) -> None:
         save_file(arrays, temporary, metadata=metadata)
         for array in arrays.values():  # what lies on disk was read into memory
-            forget(array if array.base is None else array.base)
+            forget(array)
         _seal(temporary)
 
     replace_file(path, write, private=private)

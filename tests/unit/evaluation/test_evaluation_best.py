@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from evaluation_worlds import ragged
 
 from fedrec.data.ragged import Ragged
 from fedrec.evaluation.best import Best, best_of
-
-
-def ragged(*rows: list[int]) -> Ragged:
-    start = np.cumsum([0, *map(len, rows)])
-    return Ragged(start, np.array([item for row in rows for item in row], np.int32))
 
 
 def plainly(scores: np.ndarray, masked: Ragged, length: int, monkeypatch: pytest.MonkeyPatch) -> Best:
@@ -56,3 +52,9 @@ def test_kernel_and_plain_form_give_the_same_lists(spread: int, length: int, mon
         np.testing.assert_array_equal(cut.values, own.values)
         np.testing.assert_array_equal(cut.level, own.level)
         np.testing.assert_array_equal(cut.items[cut.values > -np.inf], own.items[own.values > -np.inf])
+
+
+@pytest.mark.parametrize("item", [3, -1, 2**31 - 1])
+def test_a_masked_item_without_a_score_is_refused(item: int) -> None:
+    with pytest.raises(IndexError, match="3 items have scores"):
+        best_of(np.zeros((1, 3), np.float32), ragged([0, item]), 2)
