@@ -19,7 +19,6 @@ A file is checked before anything is computed from it. A folder of 0.1.0 has no 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -130,10 +129,7 @@ class RunFolder:
         """An existing run."""
         if not (path / SETTINGS).is_file():
             raise BadInput(f"{path} is not a run's folder (it has no {SETTINGS}); give one that `fedrec run` made")
-        folder = cls(path)
-        if os.access(path, os.W_OK):
-            clear_leftovers(path)
-        return folder
+        return cls(path)
 
     def write_fingerprint(self, found: Fingerprint, path: Path | None) -> None:
         """Say what the run learns from and, where that is a file, where it lies."""
@@ -231,10 +227,13 @@ class RunFolder:
         save_state(self.path / CHECKPOINT, content, about)
 
     def restore(self, expected: Expected = Expected()) -> Progress:
-        """Where the run stood at its last checkpoint; a fresh start where there is none.
+        """Where the run stood at its last checkpoint, to go on from there; a fresh start where there is none.
 
-        ``expected`` is what the runtime's snapshot must be; without it, arrays and plain values.
+        What a killed process left half written is removed here and not on opening: whoever only reads a run must not
+        take away what its process is writing. ``expected`` is what the runtime's snapshot must be; without it, arrays
+        and plain values.
         """
+        clear_leftovers(self.path)
         path = self.path / CHECKPOINT
         if not path.is_file():
             origin = self.origin()

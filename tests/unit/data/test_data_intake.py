@@ -166,6 +166,13 @@ def test_a_few_unreadable_rows_are_left_out_and_named(write: Write) -> None:
     assert "of 1000 rows cannot be read)" in refused(write("c.csv", f"user,item,rating,time\n{worse}"))
 
 
+def test_the_fault_of_most_rows_is_named_not_that_of_a_line_that_breaks_off(write: Write) -> None:
+    rows = "".join(f"x;k{i};b{i};4\n" for i in range(200))
+    said = refused(write("a.csv", f"Note;Kunde;Buch;Sterne\n{rows}abgebr"))
+    assert "line 1: rating 'Buch' is not a number" in said
+    assert said.endswith("(202 of 202 rows cannot be read)")
+
+
 def test_a_split_leaves_nothing_out(write: Write, tmp_path: Path) -> None:
     write("d/train.csv", "user,item\n" + "".join(f"u{row},i\n" for row in range(500)) + "u\n")
     write("d/test.csv", "user,item\nu1,j\n")

@@ -104,3 +104,23 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.
     assert restored.round == 1
     np.testing.assert_array_equal(restored.state["x"], np.arange(3))
     assert not list((tmp_path / "run").glob(".*.tmp"))
+
+
+def test_whoever_looks_at_a_run_leaves_what_its_process_is_writing(tmp_path: Path) -> None:
+    """A second command on the folder, such as `compare` or a live page, took a half-written checkpoint away."""
+    import numpy as np
+
+    from fedrec.core.loop import Progress
+    from fedrec.runs.atomic import replace_file
+    from fedrec.runs.folder import RunFolder
+    from fedrec.runs.settings import RunSettings
+
+    folder = RunFolder.create(tmp_path / "run", RunSettings(method="fedavg"))
+    folder.checkpoint(Progress(round=1, best_round=1, best_value=0.5), {"x": np.arange(3)})
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(b"whole")
+        RunFolder.open(folder.path).settings()
+
+    replace_file(folder.path / "other", write)
+    assert (folder.path / "other").read_bytes() == b"whole"

@@ -53,7 +53,8 @@ class Faults:
         total = self.rows + self.n_torn
         if count > self.share * total:
             many = f" ({count} of {total} rows cannot be read)" if count > 1 else ""
-            raise BadInput(f"{listed[0]}{many}")
+            usual = first[0] if count > 2 * self.n_torn else listed[0]  # what is wrong with most of them
+            raise BadInput(f"{usual}{many}")
         return np.flatnonzero(~bad), count, listed
 
     def _say(self, row: int) -> str:
