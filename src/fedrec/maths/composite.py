@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedrec.core import disk_array
+from fedrec.maths.gram import add_upper
 from fedrec.maths.simplex import project
 
 Array = NDArray[Any]
@@ -256,8 +257,21 @@ def slices(
             yield place, torch.from_numpy(own.copy() if (fresh and shared) or not writeable else own).to(device)
 
 
+def gram_on_device(tables: Tables, clients: Int64 | None, device: str) -> NDArray[np.float32]:
+    """Products ``[n, n]`` of whole tables, made on the device."""
+    count = len(tables) if clients is None else len(clients)
+    gram = torch.zeros((count, count), dtype=torch.float32, device=device)
+    for _, part in slices(tables, clients, device, fresh=False):
+        add_products(gram, part.reshape(count, -1))
+    mirror(gram)
+    return gram.cpu().numpy()
+
+
 def add_products(gram: Tensor, flat: Tensor) -> None:
-    """``gram += flat flat^T``, the blocks on and above the diagonal only."""
+    """``gram += flat flat^T``, on and above the diagonal only."""
+    if gram.device.type == "cpu":
+        add_upper(gram.numpy(), flat.numpy())
+        return
     rows = ROWS if len(flat) > 2 * ROWS else len(flat)
     for begin in range(0, len(flat), rows):
         end = begin + rows

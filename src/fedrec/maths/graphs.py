@@ -1,39 +1,42 @@
 """Graphs between clients: who is near whom, and what flows along the edges.
 
-Server side. Dense ``[n, n]`` work is in torch (imported where it is used); nothing loops over pairs.
+Server side. On the processor without torch, which would take more memory than the tables of many a run; on a device
+with it. Nothing loops over pairs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core import disk_array
+from fedrec.core.messages import Float32
 from fedrec.data.ragged import Int64
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from fedrec.maths.gram import gram, stripes
 
 Kind = Literal["nearest", "farthest"]
 
+THIN = 0.1
+"""Share of positive weights below which the zeros are skipped."""
 
-def cosines(tables: NDArray[np.float32], clients: Int64 | None = None, device: str = "cpu") -> Tensor:
+
+def cosines(tables: Float32, clients: Int64 | None = None, device: str = "cpu") -> Float32:
     """Cosine similarity of whole tables ``[n, n]``, slice by slice of the tables."""
-    import torch
+    if device == "cpu":
+        products = gram(tables, clients)
+    else:
+        from fedrec.maths.composite import gram_on_device
 
-    from fedrec.maths.composite import add_products, mirror, slices
-
-    count = len(tables) if clients is None else len(clients)
-    gram = torch.zeros((count, count), dtype=torch.float32, device=device)
-    for _, part in slices(tables, clients, device, fresh=False):
-        add_products(gram, part.reshape(count, -1))
-    mirror(gram)
-    lengths = gram.diagonal().clamp(min=1e-30).sqrt()
-    return gram.div_(lengths[:, None]).div_(lengths[None, :]).clamp_(-1, 1)
+        products = gram_on_device(tables, clients, device)
+    lengths = np.sqrt(np.maximum(products.diagonal(), 1e-30))
+    products /= lengths[:, None]
+    products /= lengths[None, :]
+    return np.clip(products, -1, 1, out=products)
 
 
-def neighbourhoods(similarity: Tensor, kind: Kind, neighbours: int, threshold: float) -> Tensor:
+def neighbourhoods(similarity: Float32, kind: Kind, neighbours: int, threshold: float) -> Float32:
     """Row-stochastic weights ``[n, n]``: every client the plain mean of its neighbours.
 
     ``kind="nearest"`` takes high similarity as closeness. ``kind="farthest"`` is what comes out when a cosine
@@ -41,18 +44,30 @@ def neighbourhoods(similarity: Tensor, kind: Kind, neighbours: int, threshold: f
     With ``neighbours`` > 0 the first so many; else all above ``threshold`` times the mean of the whole matrix. A
     client without any neighbour stays by itself.
     """
-    import torch
-
     closeness = similarity if kind == "nearest" else 1 - similarity
     n = len(closeness)
     if neighbours:
-        chosen = torch.zeros_like(closeness)
-        chosen.scatter_(1, closeness.topk(min(neighbours, n), dim=1).indices, 1.0)
+        chosen = np.zeros((n, n), np.float32)
+        count = min(neighbours, n)
+        np.put_along_axis(chosen, np.argpartition(closeness, n - count, axis=1)[:, n - count :], 1.0, axis=1)
     else:
-        chosen = (closeness > threshold * closeness.mean()).to(closeness.dtype)
-    alone = chosen.sum(1) == 0
-    chosen.diagonal()[alone] = 1.0
-    return chosen / chosen.sum(1, keepdim=True)
+        chosen = (closeness > threshold * closeness.mean(dtype=np.float64)).astype(np.float32)
+    alone = np.flatnonzero(chosen.sum(1) == 0)
+    chosen[alone, alone] = 1.0
+    chosen /= chosen.sum(1, keepdims=True)
+    return chosen
+
+
+def pass_along(tables: Float32, weights: Float32, clients: Int64 | None = None, device: str = "cpu") -> None:
+    """``Q_u = sum_v w_uv Q_v`` for the tables of the clients, in place; few weights or a device: in torch."""
+    if device != "cpu" or np.count_nonzero(weights) < THIN * weights.size:
+        from fedrec.maths.composite import mix
+
+        mix(tables, weights, clients, out=tables, device=device)
+        return
+    for place, part in stripes(tables, clients):
+        mixed = (weights @ part).reshape(len(part), -1, tables.shape[2])
+        disk_array.put_columns(tables, place, clients, mixed)
 
 
 def smoothed(points: NDArray[np.floating], neighbours: int, layers: int) -> NDArray[np.float64]:

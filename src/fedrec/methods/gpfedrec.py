@@ -139,8 +139,7 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         return TicketUpload(trained.rows, {}, block.sizes.astype(np.int32), tickets(block, keys))
 
     def aggregate(self, server: GraphServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> GraphServer:
-        from fedrec.maths.composite import mix
-        from fedrec.maths.graphs import cosines, neighbourhoods
+        from fedrec.maths.graphs import cosines, neighbourhoods, pass_along
 
         tables = disk_array.zeros(server.tables.shape, self.settings.budget(), reserve=True)
         for part in disk_array.pieces(tables):
@@ -155,7 +154,7 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         chosen = self.settings
         weights = neighbourhoods(cosines(tables, whole, self.device), chosen.graph, chosen.neighbours, chosen.threshold)
         for _ in range(chosen.layers):
-            mix(tables, weights, whole, out=tables, device=self.device)
+            pass_along(tables, weights, whole, self.device)
         total = np.zeros(tables.shape[1:])
         for part in disk_array.pieces(tables, len(clients)):
             for client in clients[part]:  # one table of working memory

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from fedrec.errors import BadInput
+
+
+@contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """A disk that is full is said in one line."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise BadInput(
+            f"no room to write {path} ({problem.strerror}); make room, what was there before is whole"
+        ) from None
 
 
 def replace_file(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
@@ -19,13 +36,14 @@ def replace_file(path: Path, write: Callable[[Path], None], *, private: bool = F
         path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        if private:
-            temporary.unlink(missing_ok=True)
-            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        write(temporary)
-        with open(temporary, "rb+") as handle:
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
+        with room_for(path):
+            if private:
+                temporary.unlink(missing_ok=True)
+                os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            write(temporary)
+            with open(temporary, "rb+") as handle:
+                os.fsync(handle.fileno())
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)

@@ -9,7 +9,7 @@ from typing import Any
 from fedrec.core.kinds import field_hints, fits
 from fedrec.core.loop import Record
 from fedrec.core.state import BadState, parse_json
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import room_for, write_text
 from fedrec.runs.sealed import damaged, open_line, sealed_line, warn_unsealed
 
 ADVICE = "restore it from a copy; in a run that is not finished it may be removed: resuming writes it anew"
@@ -17,7 +17,7 @@ ADVICE = "restore it from a copy; in a run that is not finished it may be remove
 
 def append_record(path: Path, record: Record) -> None:
     """One more line."""
-    with open(path, "a", encoding="utf-8") as handle:
+    with room_for(path), open(path, "a", encoding="utf-8") as handle:
         handle.write(sealed_line(record.as_dict()) + "\n")
 
 

@@ -21,9 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fedrec.core.disk_array import forget
 from fedrec.core.state import BadState, Expected, Flat, flatten, parse_json, unflatten
 from fedrec.errors import BadInput
+from fedrec.runs.array_file import write_arrays
 from fedrec.runs.atomic import replace_file
 from fedrec.runs.sealed import DIGITS, KEY, ZEROS, damaged, digest, warn_unsealed
 
@@ -38,15 +38,11 @@ _OLD = ({"structure", "about"}, {"structure"}, {"structure", "digest"})
 
 def save_state(path: Path, value: Any, about: dict[str, Any] | None = None, *, private: bool = False) -> None:
     """Write a value and its checksum, atomically."""
-    from safetensors.numpy import save_file
-
     arrays, structure = flatten(value)
     metadata = {"format": FORMAT, "structure": structure, "about": json.dumps(about or {}), KEY: ZEROS}
 
     def write(temporary: Path) -> None:
-        save_file(arrays, temporary, metadata=metadata)
-        for array in arrays.values():  # what lies on disk was read into memory
-            forget(array)
+        write_arrays(temporary, arrays, metadata)
         _seal(temporary)
 
     replace_file(path, write, private=private)

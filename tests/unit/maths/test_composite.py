@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedrec.core.messages import Float32
-from fedrec.maths import composite
+from fedrec.maths import composite, gram
 from fedrec.maths.graphs import cosines
 
 ORTHOGONAL = pi / 2
@@ -184,8 +184,9 @@ def test_similarity_as_coded_by_hand() -> None:
 
 @pytest.mark.parametrize("some", [None, np.array([1, 4, 5, 8])])
 def test_cosines_in_blocks_are_the_direct_ones(some: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composite, "ROWS", 2)  # several blocks of pairs
-    monkeypatch.setattr(composite, "COLUMNS", 6)  # several slices of the tables
+    for module in (composite, gram):
+        monkeypatch.setattr(module, "ROWS", 2)  # several blocks of pairs
+        monkeypatch.setattr(module, "COLUMNS", 6)  # several slices of the tables
     tables = np.random.default_rng(5).normal(size=(9, 7, 3)).astype(np.float32)
     before = tables.copy()
     flat = (tables if some is None else tables[some]).reshape(9 if some is None else 4, -1)

@@ -225,9 +225,7 @@ def test_fedatt_weights_survive_large_distances_and_come_in_parts() -> None:
 
 
 def test_neighbourhoods_by_hand() -> None:
-    import torch
-
-    similarity = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
+    similarity = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]], np.float32)
     nearest = neighbourhoods(similarity, "nearest", 2, 1.0)
     np.testing.assert_allclose(nearest, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
     farthest = neighbourhoods(similarity, "farthest", 1, 1.0)  # a distance taken for a similarity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fedrec.errors import BadInput
 from fedrec.runs.atomic import replace_file, write_text
 
 
@@ -25,6 +27,18 @@ def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path) 
         replace_file(path, half)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+
+    def full(temporary: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(BadInput, match=r"no room to write .*a\.txt \(No space left on device\); make room"):
+        replace_file(path, full)
+    assert path.read_text() == "old"
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
