@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fedrec.core.messages import fields_of
 from fedrec.errors import BadInput
 
-PIECE_BYTES = 1 << 26
+PIECE_BYTES = 1 << 24
 
 
 class DiskArray(np.memmap):

@@ -58,7 +58,8 @@ class Noise:
     def _add(self, numbers: NDArray[np.floating], draws: Draws) -> None:
         """Add noise in place, some rows at a time."""
         rows, width = numbers.shape
-        if isinstance(draws, KeyedDraws) and numbers.size >= LARGE and installed("numba"):
+        large = numbers.size >= LARGE and numbers.flags.c_contiguous
+        if isinstance(draws, KeyedDraws) and large and installed("numba"):
             from fedrec.privacy import noise_kernel
 
             add = noise_kernel.add_laplace if self.kind == "laplace" else noise_kernel.add_gaussian

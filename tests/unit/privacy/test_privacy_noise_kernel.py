@@ -51,3 +51,21 @@ def test_the_gaussian_kernel_gives_what_numpy_gives(
     before, plain, compiled = before_plain_and_compiled("gaussian", kind, width, draws, monkeypatch)
     assert np.std(plain - before) == pytest.approx(0.3, rel=0.05)
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-6)
+
+
+def test_logarithms_of_the_kernel_are_those_of_numpy() -> None:
+    pytest.importorskip("numba")
+    from fedrec.privacy.noise_kernel import to_logarithms
+
+    ends = [1.0, np.nextafter(1, 0), 0.5, np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 0), 2.0**-53, 1e-300]
+    values = np.concatenate([ends, np.random.default_rng(0).random(2000), np.geomspace(1e-16, 1, 500)])
+    expected = np.log(values)
+    to_logarithms(values, values.view(np.int64), np.empty(len(values), np.int64))
+    np.testing.assert_allclose(values, expected, rtol=1e-15, atol=1e-16)
+
+
+def test_numbers_that_do_not_lie_in_one_run_get_their_noise(draws: KeyedDraws, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.zeros((2000, 9)).T
+    monkeypatch.setattr(noise, "LARGE", 1)
+    Noise(0.3)._add(numbers, draws)
+    np.testing.assert_allclose(numbers[:2], 0.3 * keyed.laplace(draws.streams[:1], 4000).reshape(2, 2000), atol=1e-12)
