@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from fedrec.experiment.resolve import resolve
 from fedrec.experiment.worker import UnderWay
 from fedrec.recipes import published
 from fedrec.recipes.published import PAPERS, Column, Paper, PublishedTable, TableRow, Value, find
+from fedrec.runs.alone import alone
 from fedrec.runs.settings import RunSettings
 
 TINY = {"epochs": 1, "dim": 4}
@@ -373,7 +375,13 @@ def test_two_at_once_in_one_folder_are_refused(
     fedrec: Cli, paper: Callable[[PublishedTable], None], tmp_path: Path
 ) -> None:
     paper(small_table(rows=small_table().rows[1:2]))
-    with reproducing.alone(tmp_path / "o"):
-        done = fedrec("reproduce", "fedca", "--seeds", "0", "--jobs", 1, "--out", "o", "--quiet")
+    asked = ("reproduce", "fedca", "--seeds", "0", "--jobs", 1, "--out", "o", "--quiet")
+    assert fedrec(*asked).status == 0
+    run = next((tmp_path / "o").rglob("result.json")).parent
+    shutil.rmtree(run)
+    with alone(run.parent):
+        done = fedrec(*asked)
     assert done.status == 2
-    assert "another fedrec reproduce works in o" in done.err
+    assert f"another fedrec works in {run.parent.relative_to(tmp_path)}; wait for it" in done.err
+    assert not run.exists()
+    assert fedrec(*asked).status == 0

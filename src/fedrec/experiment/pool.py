@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from fedrec.experiment.jobs import Job, reason_of
 from fedrec.experiment.shared_data import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
 from fedrec.memory import available_mb
+from fedrec.runs.alone import alone
 from fedrec.runs.folder import RESULT, RunFolder
 
 POLL_SECONDS = 0.5
@@ -52,7 +53,10 @@ class Silent:
 def carry_out(
     jobs: Sequence[Job], *, parallel: int = 1, memory_mb: int | None = None, watcher: Watcher | None = None
 ) -> dict[Path, str]:
-    """Run what is not finished; gives the reason of each failure by folder."""
+    """Run what is not finished; gives the reason of each failure by folder.
+
+    Nobody else may make runs beside these meanwhile: two of these at once would take each other's for failed.
+    """
     watcher = watcher or Silent()
     estimate = Estimate()
     for job in jobs:
@@ -60,9 +64,12 @@ def carry_out(
             with suppress(BadInput):  # a damaged one is named when it is read
                 estimate.add(job.settings, RunFolder(job.folder).result()["seconds"]["total"])
     open_jobs = [job for job in jobs if job.state != "finished"]
-    if parallel <= 1:
-        return _in_turn(open_jobs, len(jobs), watcher, estimate)
-    return _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate).run()
+    with ExitStack() as held:
+        for place in sorted({job.folder.parent for job in open_jobs}):
+            held.enter_context(alone(place))
+        if parallel <= 1:
+            return _in_turn(open_jobs, len(jobs), watcher, estimate)
+        return _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate).run()
 
 
 def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estimate) -> dict[Path, str]:

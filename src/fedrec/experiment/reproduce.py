@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -216,31 +215,7 @@ def carry_out(
     jobs = work.jobs
     if not start:
         return collect(work, open_jobs(jobs))
-    with alone(work.out, bool(jobs)):
-        failures = pool.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
-    return collect(work, failures)
-
-
-@contextmanager
-def alone(out: Path, needed: bool = True) -> Iterator[None]:
-    """Nobody else makes runs in this folder meanwhile; that somebody does is bad input."""
-    import fcntl
-
-    if not needed:
-        yield
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with open(out / ".lock", "w", encoding="ascii") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BadInput(
-                    f"another fedrec reproduce works in {out}; wait for it, or choose another --out"
-                ) from None
-            yield
-    except PermissionError as problem:
-        raise BadInput(f"cannot write to {out}: {problem.strerror}; choose another --out") from None
+    return collect(work, pool.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher))
 
 
 def collect(work: Work, failures: Mapping[Path, str]) -> Reproduction:

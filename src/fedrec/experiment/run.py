@@ -13,6 +13,7 @@ from fedrec.evaluation.task import Task
 from fedrec.experiment.open import Result, opened, place_of, prepared_again
 from fedrec.experiment.prepare import Prepared, prepare, split_data
 from fedrec.experiment.summarise import summarise
+from fedrec.runs.alone import alone
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import made_key
 from fedrec.runs.known import known_of, stored
@@ -38,10 +39,12 @@ def execute(
     forget_peak()
     shared = shared if data is None else split_data(data, settings)
     prepared = prepare(settings, shared)  # before the folder: bad input leaves nothing behind
-    folder = RunFolder.create(out, settings) if out is not None else None
-    if folder is not None:
+    if out is None:
+        return carry_out(prepared, None, Progress(), on_round, on_start)
+    folder = RunFolder.create(out, settings)
+    with alone(out):
         folder.write_fingerprint(prepared.fingerprint, place_of(settings.data))
-    return carry_out(prepared, folder, Progress(), on_round, on_start)
+        return carry_out(prepared, folder, Progress(), on_round, on_start)
 
 
 def resume(
@@ -61,8 +64,9 @@ def resume(
     prepared = prepared_again(folder, here)
     runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
-    progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
-    return carry_out(prepared, folder, progress, on_round, on_start)
+    with alone(path):
+        progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
+        return carry_out(prepared, folder, progress, on_round, on_start)
 
 
 def carry_out(

@@ -20,6 +20,7 @@ from fedrec.errors import BadInput
 from fedrec.experiment.open import Result, place_of, settings_here
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.run import OnRound, OnStart, carry_out
+from fedrec.runs.alone import alone
 from fedrec.runs.folder import RESULT, RunFolder
 from fedrec.runs.history_key import read_key
 from fedrec.runs.known import Known
@@ -77,12 +78,12 @@ def update(
     )
     prepared = replace(prepared, settings=settings.model_copy(update={"rounds": total}), origin=origin)
     progress = Progress() if over else _start(folder, known, prepared, growth, done)
-    made = None
-    if out is not None:
-        first = None if over else progress
-        made = RunFolder.create(out, prepared.settings, origin=origin, start=first)
+    if out is None:
+        return carry_out(prepared, None, progress, on_round, on_start)
+    made = RunFolder.create(out, prepared.settings, origin=origin, start=None if over else progress)
+    with alone(out):
         made.write_fingerprint(prepared.fingerprint, place_of(settings.data))
-    return carry_out(prepared, made, progress, on_round, on_start)
+        return carry_out(prepared, made, progress, on_round, on_start)
 
 
 def starts_over(method: Method[Any, Any, Any, Any] | Reference[Any]) -> bool:
