@@ -22,6 +22,7 @@ from fedrec.core.messages import fields_of
 from fedrec.errors import BadInput
 
 PIECE_BYTES = 1 << 24
+"""How much of an array on disk is in memory at a time."""
 
 
 class DiskArray(np.memmap):

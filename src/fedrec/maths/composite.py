@@ -18,24 +18,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedrec.core import disk_array
-from fedrec.maths.gram import add_upper
+from fedrec.maths.gram import COLUMNS, ROWS, SPARSE, add_upper
 from fedrec.maths.simplex import project
 
 Array = NDArray[Any]
 Tables = Array | Tensor
 Int64 = NDArray[np.int64]
 
-COLUMNS = 4096
-"""Numbers of each table that are handled at once."""
-ROWS = 256
-"""Clients in a block of a pairwise product: large enough for BLAS, small enough to skip half the pairs."""
 ANGLE_ROWS = 96
-"""The same where rows have the length of the client's list, as short as it may be."""
+"""Clients in a block of pairs where rows have the length of the client's list, as short as it may be."""
 AT_ONCE = 1 << 24
 """Entries of a pairwise matrix that are handled at once where temporaries are needed."""
-SPARSE = 0.1
-"""Share of positive weights below which the mixture skips the zeros."""
-
 CODE_SAME = 0.9
 """Similarities above this become 1 in FedCA's public code."""
 

@@ -17,7 +17,9 @@ from fedrec.data.ragged import Int64
 COLUMNS = 4096
 """Numbers of each table that are handled at once."""
 ROWS = 256
-"""Rows of the triangle that are copied at once."""
+"""Clients in a block of a pairwise matrix: large enough for BLAS, small enough to skip half the pairs."""
+SPARSE = 0.1
+"""Share of positive weights below which a mixture of tables skips the zeros."""
 
 
 def stripes(tables: Float32, clients: Int64 | None = None) -> Iterator[tuple[slice, Float32]]:

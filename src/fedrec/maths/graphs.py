@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 from fedrec.core import disk_array
 from fedrec.core.messages import Float32
 from fedrec.data.ragged import Int64
-from fedrec.maths.gram import gram, stripes
+from fedrec.maths.gram import SPARSE, gram, stripes
 
 Kind = Literal["nearest", "farthest"]
-
-THIN = 0.1
-"""Share of positive weights below which the zeros are skipped."""
 
 
 def cosines(tables: Float32, clients: Int64 | None = None, device: str = "cpu") -> Float32:
@@ -60,7 +57,7 @@ def neighbourhoods(similarity: Float32, kind: Kind, neighbours: int, threshold: 
 
 def pass_along(tables: Float32, weights: Float32, clients: Int64 | None = None, device: str = "cpu") -> None:
     """``Q_u = sum_v w_uv Q_v`` for the tables of the clients, in place; few weights or a device: in torch."""
-    if device != "cpu" or np.count_nonzero(weights) < THIN * weights.size:
+    if device != "cpu" or np.count_nonzero(weights) < SPARSE * weights.size:
         from fedrec.maths.composite import mix
 
         mix(tables, weights, clients, out=tables, device=device)

@@ -84,4 +84,5 @@ def private_folder(path: Path, mark: str | None = None) -> None:
 def clear_leftovers(folder: Path) -> None:
     """Remove temporary files of a process that was killed while writing."""
     for leftover in folder.glob(".*.tmp"):
-        leftover.unlink(missing_ok=True)
+        if leftover.is_symlink() or not leftover.is_dir():  # a folder of that name is not ours
+            leftover.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import replace_file, write_text
+from fedrec.runs.atomic import clear_leftovers, replace_file, write_text
 
 
 def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path) -> None:
@@ -39,6 +39,14 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no room to write .*a\.txt \(No space left on device\); make room"):
         replace_file(path, full)
     assert path.read_text() == "old"
+
+
+def test_leftovers_are_files_and_a_folder_of_such_a_name_is_left(tmp_path: Path) -> None:
+    (tmp_path / ".a.json.7.tmp").write_text("half")
+    (tmp_path / ".mine.tmp").mkdir()
+    (tmp_path / ".link.tmp").symlink_to(tmp_path / ".mine.tmp")
+    clear_leftovers(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [".mine.tmp"]
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
