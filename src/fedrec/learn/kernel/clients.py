@@ -16,21 +16,27 @@ from numba import types
 
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.kernel.batch import slopes_of
 from fedrec.learn.kernel.one_user import train_one
 from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
+from fedrec.learn.kernel.scratch import scratch
 from fedrec.learn.kernel.vectors import (
+    FIRST,
     GRADIENT,
     LANES,
+    ROOT,
     STRIDE,
     adam_gap,
     adam_step,
     add_scaled,
+    changed,
     clear,
     dot,
+    placed,
 )
 
-_BLOCK, _ROW_G = np.uint64(STRIDE), np.uint64(GRADIENT)
+_BLOCK, _FIRST, _ROOT, _ROW_G = np.uint64(STRIDE), np.uint64(FIRST), np.uint64(ROOT), np.uint64(GRADIENT)
 _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
 _C1, _C2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
 _EPS = np.float32(EPS)
@@ -72,32 +78,30 @@ def train_clients(
 ):  # fmt: skip
     """Train the given clients; writes their users, biases, item-row changes and last epoch's loss.
 
+    The numbers of a row of ``table`` and ``users`` lie side by side.
+
     ``mu`` is FedProx's weight of ``mu / 2 ||Q - Q_downloaded||^2`` over the compact rows; ``plan`` is
     ``Schedule.stacked()`` for at least as many steps as any client makes.
     """
     d = users.shape[1]
     blocks = np.uint64((d + LANES - 1) // LANES)
     wide = blocks * _BLOCK
+    whole = d // LANES * LANES
     most, most_users, most_samples = 1, 1, 1
     for c in clients:
-        own_users = user_start[c + 1] - user_start[c]
-        most = max(most, own_users + rows_start[c + 1] - rows_start[c])
-        most_users = max(most_users, own_users)
+        n_users = user_start[c + 1] - user_start[c]
+        most = max(most, n_users + rows_start[c + 1] - rows_start[c])
+        most_users = max(most_users, n_users)
         most_samples = max(most_samples, start[c + 1] - start[c])
-    # a client's vectors: its users first, then its item rows
-    state = np.empty(most * np.int64(wide), np.float32)
-    last = np.empty(most, np.int32)  # step of the last gradient, 0 for none so far
-    visited = np.empty(most, np.int32)  # position in this step's list belongs to this step
-    listed = np.empty(most, np.int32)
-    slopes = np.empty(most, np.float32)  # sum of the loss's slopes at a row, where one user is all there is
+    own = scratch(most, np.int64(wide), most_samples, batch, plan.shape[1])
+    state, last, visited, listed = own.state, own.last, own.visited, own.listed
+    permuted, score, target = own.permuted, own.score, own.target
     b, bm, bs, bg = (
         np.empty(most_users, np.float32),
         np.empty(most_users, np.float32),
         np.empty(most_users, np.float32),
         np.empty(most_users, np.float32),
     )
-    permuted = np.empty(most_samples + 1, np.uint32)
-    score = np.empty(batch, np.float32)
 
     for c in clients:
         first, n = start[c], start[c + 1] - start[c]
@@ -107,13 +111,13 @@ def train_clients(
         lone = n_users == 1 and mu == 0
         for i in range(n_users + n_rows):
             o = np.uint64(i) * wide
-            for k in range(wide):
-                state[o + k] = _ZERO
-            for k in range(d):
-                if i < n_users:
-                    state[o + _place(k)] = users[user_0 + i, k]
-                else:
-                    state[o + _place(k)] = table[at, rows_ids[row_0 + i - n_users], k]
+            source = users[user_0 + i] if i < n_users else table[at, rows_ids[row_0 + i - n_users]]
+            for k in range(0, whole, LANES):
+                placed(state, o + _place(k), source, k)
+            if whole < d:
+                for k in range(whole, whole + LANES):
+                    state[o + _place(k)] = source[k] if k < d else _ZERO
+                    state[o + _place(k) + _FIRST] = state[o + _place(k) + _ROOT] = _ZERO
             last[i] = visited[i] = 0
         for u in range(n_users):
             b[u] = bias[user_0 + u] if affine else _ZERO
@@ -124,8 +128,8 @@ def train_clients(
         if lone:
             step = epochs * ((n + batch - 1) // batch)
             total_loss, b[0] = train_one(
-                state, last, visited, listed, slopes, permuted, row, negative, label,
-                first, n, keys[c], epochs, batch, lr_users, lr_items, adam, affine, pairs, b[0], blocks, plan,
+                own, row, negative, label, first, n, keys[c], epochs, batch, lr_users, lr_items,
+                adam, affine, pairs, b[0], blocks, plan,
             )  # fmt: skip
         for epoch in range(0 if lone else epochs):
             if n > 0:
@@ -166,20 +170,18 @@ def train_clients(
                                 adam_gap(state, o, blocks, lr_items * a, eps, decay_m, decay_s)
                         got = dot(state, o_user, o, blocks)
                         value = value - got if side else value + got
-                    score[j - begin] = value
-
-                for j in range(begin, end):
-                    x = score[j - begin]
-                    y = _ONE if pairs else np.float32(label[first + permuted[j]])
+                    score[0, j - begin] = value
+                    target[j - begin] = _ONE if pairs else np.float32(label[sample])
                     if epoch == epochs - 1:
-                        total_loss += max(x, _ZERO) - y * x + math.log1p(math.exp(-abs(x)))
-                    score[j - begin] = (_ONE / (_ONE + np.exp(-x)) - y) * share
+                        y = target[j - begin]
+                        total_loss += max(value, _ZERO) - y * value + math.log1p(math.exp(-abs(value)))
+                slopes_of(score[0], target, (end - begin + LANES - 1) // LANES, share)
 
                 for j in range(begin, end):
                     sample = first + permuted[j]
                     u = np.int64(user[sample]) - user_0
                     o_user = np.uint64(u) * wide
-                    slope = score[j - begin]
+                    slope = score[0, j - begin]
                     if affine and not pairs:
                         bg[u] += slope
                     o = np.uint64(n_users + row[sample]) * wide
@@ -232,12 +234,16 @@ def train_clients(
                 adam_gap(state, o, blocks, rate * a, eps, decay_m, decay_s)
                 if i < n_users:
                     b[i] -= rate * a * bm[i] / (bs[i] + eps)
-            for k in range(d):
-                if i < n_users:
+            if i < n_users:
+                for k in range(d):
                     users_out[user_0 + i, k] = state[o + _place(k)]
-                else:
-                    r = row_0 + i - n_users
-                    changes[r, k] = state[o + _place(k)] - table[at, rows_ids[r], k]
+                continue
+            r = row_0 + i - n_users
+            source, into = table[at, rows_ids[r]], changes[r]
+            for k in range(0, whole, LANES):
+                changed(state, o + _place(k), source, k, into)
+            for k in range(whole, d):
+                into[k] = state[o + _place(k)] - source[k]
         if affine:
             for u in range(n_users):
                 bias_out[user_0 + u] = b[u]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrec.core.messages import Rows
+from fedrec.core.messages import Array, Float32, Rows
 from fedrec.errors import BadInput
 from fedrec.learn.adam import schedule
 from fedrec.learn.kernel.clients import train_clients
@@ -33,12 +33,12 @@ def train_fused(work: Work) -> Trained:
     bias_out = np.empty_like(bias)
     changes = np.empty((len(samples.rows_ids), users.shape[1]), np.float32)
     loss = np.zeros(block.n_clients)
-    tables = np.asarray(table if table.ndim == 3 else table[None], np.float32)
+    tables = rows_in_one_run(table if table.ndim == 3 else table[None])
     arguments = (
         samples.start, samples.user, samples.row,
         samples.negative if pairs else np.zeros(0, np.int32), samples.label,
         samples.rows_start, samples.rows_ids, np.ascontiguousarray(block.user_start),
-        tables, table.ndim == 3, np.asarray(users, np.float32), users_out, bias, bias_out, changes, loss,
+        tables, table.ndim == 3, rows_in_one_run(users), users_out, bias, bias_out, changes, loss,
         np.ascontiguousarray(work.keys), settings.epochs, batch_size,
         np.float32(work.lr_users), np.float32(work.lr_items), adam, affine, pairs, np.float32(work.proximal), plan,
     )  # fmt: skip
@@ -50,3 +50,9 @@ def train_fused(work: Work) -> Trained:
         loss=loss,
         networks={"bias": bias_out - bias} if affine else {},
     )
+
+
+def rows_in_one_run(array: Array) -> Float32:
+    """As float32, with the numbers of a row side by side, which the kernel reads several at a time."""
+    array = np.asarray(array, np.float32)
+    return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)

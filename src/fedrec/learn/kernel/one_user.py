@@ -13,9 +13,10 @@ import numpy as np
 
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
+from fedrec.learn.kernel.batch import adam_steps_of_one, dots, slopes_of
 from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
-from fedrec.learn.kernel.vectors import GRADIENT, STRIDE, adam_gap, adam_step, adam_step_of_one, add_scaled, clear, dot
+from fedrec.learn.kernel.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, add_scaled, clear
 
 _BLOCK, _ROW_G, _USER = np.uint64(STRIDE), np.uint64(GRADIENT), np.uint64(0)
 _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
@@ -26,44 +27,67 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 @njit(error_model="numpy")
 def train_one(
-    state, last, visited, listed, slopes, permuted, row, negative, label,
-    first, n, key, epochs, batch, lr_user, lr_items, adam, affine, pairs, b, blocks, plan,
+    own, row, negative, label, first, n, key, epochs, batch, lr_user, lr_items, adam, affine, pairs, b, blocks, plan,
 ):  # fmt: skip
-    """All epochs of one user, whose vector is first in ``state``; gives the last epoch's loss and the new bias."""
+    """All epochs of one user, whose vector is first in ``own.state``; gives the last epoch's loss and the new bias."""
+    state, last, visited, listed, slopes = own.state, own.last, own.visited, own.listed, own.slopes
+    stale, since, made, gaps = own.stale, own.since, own.made, own.gaps
+    permuted, places, score, target = own.permuted, own.places, own.score, own.target
     wide = blocks * _BLOCK
     bm, bs = _ZERO, _ZERO
     step = 0
     total_loss = 0.0
+    sides = 2 if pairs else 1
+    made[:] = 0
     for epoch in range(epochs):
         if n > 0:
             order(n, epoch_key(key, epoch), permuted)
         for begin in range(0, n, batch):
             step += 1
-            end = min(begin + batch, n)
-            share = _ONE / np.float32(end - begin)
+            size_of_batch = min(batch, n - begin)
+            groups = (size_of_batch + LANES - 1) // LANES
+            share = _ONE / np.float32(size_of_batch)
             count = 0
             bg = _ZERO
-            clear(state, _ROW_G, blocks)
-            for j in range(begin, end):
-                sample = first + permuted[j]
-                value = _ZERO if pairs else b
-                for side in range(2 if pairs else 1):
+            for j in range(size_of_batch):
+                sample = first + permuted[begin + j]
+                target[j] = _ONE if pairs else np.float32(label[sample])
+                for side in range(sides):
                     i = 1 + (negative[sample] if side else row[sample])
                     o = np.uint64(i) * wide
-                    if visited[i] != step:
-                        visited[i] = step
-                        listed[count] = i
-                        count += 1
-                        slopes[i] = _ZERO
-                        if adam and last[i] > 0 and last[i] < step - 1:
-                            a, eps, decay_m, decay_s = gap(plan, last[i], step - 1)
-                            adam_gap(state, o, blocks, lr_items * a, eps, decay_m, decay_s)
-                    got = dot(state, _USER, o, blocks)
-                    value = value - got if side else value + got
-                y = _ONE if pairs else np.float32(label[sample])
-                if epoch == epochs - 1:
-                    total_loss += max(value, _ZERO) - y * value + math.log1p(math.exp(-abs(value)))
-                slope = (_ONE / (_ONE + np.exp(-value)) - y) * share
+                    places[side, j] = o
+                    listed[count] = i  # written always, kept only at its first visit: no branch to mispredict
+                    count += np.int64(visited[i] != step)
+                    visited[i] = step
+            behind = 0
+            for l in range(count):
+                i = listed[l]
+                then, last[i], slopes[i] = last[i], step, _ZERO
+                stale[behind], since[behind] = i, then
+                behind += np.int64((then > 0) & (then < step - 1))
+            if adam:
+                for l in range(behind):
+                    then = since[l]
+                    if made[then] != step:  # rows that were left behind at one step share its constants
+                        made[then] = step
+                        gaps[then, 0], gaps[then, 1], gaps[then, 2], gaps[then, 3] = gap(plan, then, step - 1)
+                        gaps[then, 0] *= lr_items
+                    o = np.uint64(stale[l]) * wide
+                    adam_gap(state, o, blocks, gaps[then, 0], gaps[then, 1], gaps[then, 2], gaps[then, 3])
+            for side in range(sides):
+                for j in range(size_of_batch, groups * LANES):
+                    places[side, j] = _USER
+                dots(state, _USER, places[side], groups, blocks, score[side])
+            for j in range(size_of_batch):
+                score[0, j] = score[0, j] - score[1, j] if pairs else b + score[0, j]
+            if epoch == epochs - 1:
+                for j in range(size_of_batch):
+                    value = score[0, j]
+                    total_loss += max(value, _ZERO) - target[j] * value + math.log1p(math.exp(-abs(value)))
+            slopes_of(score[0], target, groups, share)
+            for j in range(size_of_batch):
+                sample = first + permuted[begin + j]
+                slope = score[0, j]
                 bg += slope
                 slopes[1 + row[sample]] += slope
                 if pairs:
@@ -71,13 +95,13 @@ def train_one(
             size = np.float32(plan[SIZE, step]) if adam else _ONE
             scale = np.float32(plan[SCALE, step]) if adam else _ONE
             # rows before the user: their gradients are multiples of the user as it was
-            for l in range(count):
-                i = listed[l]
-                o = np.uint64(i) * wide
-                last[i] = step
-                if adam:
-                    adam_step_of_one(state, o, _USER, slopes[i], blocks, lr_items * size, scale)
-                else:
+            if adam:
+                adam_steps_of_one(state, listed, slopes, count, wide, blocks, lr_items * size, scale)
+            else:
+                clear(state, _ROW_G, blocks)
+                for l in range(count):
+                    i = listed[l]
+                    o = np.uint64(i) * wide
                     add_scaled(state, _ROW_G, slopes[i], o, blocks)
                     add_scaled(state, o, -lr_items * slopes[i], _USER, blocks)
             last[0] = step

@@ -36,10 +36,14 @@ class Code:
         self.builder = builder
         self.data = context.make_array(array_type)(context, builder, array).data
 
-    def place(self, offset: Any, inside: int = 0) -> Any:
-        """Pointer to a vector at ``offset + inside``."""
+    def element(self, offset: Any, inside: int = 0) -> Any:
+        """Pointer to the number at ``offset + inside``."""
         index = self.builder.add(offset, ir.Constant(_WORD, inside)) if inside else offset
-        return self.builder.bitcast(self.builder.gep(self.data, [index]), _VECTOR.as_pointer())
+        return self.builder.gep(self.data, [index])
+
+    def place(self, offset: Any, inside: int = 0) -> Any:
+        """Pointer to the vector that begins there."""
+        return self.builder.bitcast(self.element(offset, inside), _VECTOR.as_pointer())
 
     def load(self, offset: Any, inside: int = 0) -> Any:
         return self.builder.load(self.place(offset, inside), align=4)
@@ -86,7 +90,7 @@ class Code:
         return self.builder.add(offset, self.builder.mul(index, ir.Constant(_WORD, STRIDE)))
 
 
-def _adam(code: Code, o: Any, g: Any, value: Any, size: Any, scale: Any) -> None:
+def adam_moved(code: Code, o: Any, g: Any, value: Any, size: Any, scale: Any) -> None:
     """Adam's step of one block with gradient ``g``."""
     s = code.load(o, ROOT)
     m = code.plus(code.times(code.spread(BETA_1), code.load(o, FIRST)), code.times(code.spread(1 - BETA_1), g))
@@ -110,28 +114,7 @@ def adam_step(typing, state, offset, blocks, size, scale):
         size_, scale_ = code.spread(args[3]), code.spread(args[4])
         with code.each_block(args[2]) as loop:
             o = code.advanced(args[1], loop.index)
-            _adam(code, o, code.load(o, GRADIENT), code.load(o, VALUE), size_, scale_)
-        return context.get_dummy_value()
-
-    return signature, build
-
-
-@intrinsic
-def adam_step_of_one(typing, state, offset, user, slope, blocks, size, scale):
-    """The same for a row whose gradient is ``slope * user``; adds ``slope * row`` to the user's gradient.
-
-    That is the case where a client holds one user: no gradient of the row need be stored.
-    """
-    signature = types.void(state, types.uint64, types.uint64, types.float32, types.uint64, types.float32, types.float32)
-
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = Code(context, builder, sig.args[0], args[0])
-        slope_, size_, scale_ = code.spread(args[3]), code.spread(args[5]), code.spread(args[6])
-        with code.each_block(args[4]) as loop:
-            o, p = code.advanced(args[1], loop.index), code.advanced(args[2], loop.index)
-            value = code.load(o, VALUE)
-            code.store(code.plus(code.load(p, GRADIENT), code.times(slope_, value)), p, GRADIENT)
-            _adam(code, o, code.times(slope_, code.load(p, VALUE)), value, size_, scale_)
+            adam_moved(code, o, code.load(o, GRADIENT), code.load(o, VALUE), size_, scale_)
         return context.get_dummy_value()
 
     return signature, build
@@ -168,6 +151,33 @@ def add_scaled(typing, state, into, factor, source, blocks):
         with code.each_block(args[4]) as loop:
             o, p = code.advanced(args[1], loop.index), code.advanced(args[3], loop.index)
             code.store(code.plus(code.load(o), code.times(factor_, code.load(p))), o)
+        return context.get_dummy_value()
+
+    return signature, build
+
+
+@intrinsic
+def placed(typing, state, offset, source, at):
+    """Put LANES numbers, ``source[at:]``, into the block at ``offset``, with moments of zero."""
+    signature = types.void(state, types.uint64, source, types.int64)
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        code, given = Code(context, builder, sig.args[0], args[0]), Code(context, builder, sig.args[2], args[2])
+        for inside, vector in ((VALUE, given.load(args[3])), (FIRST, code.spread(0.0)), (ROOT, code.spread(0.0))):
+            code.store(vector, args[1], inside)
+        return context.get_dummy_value()
+
+    return signature, build
+
+
+@intrinsic
+def changed(typing, state, offset, source, at, into):
+    """``into[at:] = value - source[at:]`` for the LANES numbers of the block at ``offset``."""
+    signature = types.void(state, types.uint64, source, types.int64, into)
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        code, given, out = (Code(context, builder, sig.args[n], args[n]) for n in (0, 2, 4))
+        out.store(code.minus(code.load(args[1]), given.load(args[3])), args[3])
         return context.get_dummy_value()
 
     return signature, build
