@@ -33,6 +33,9 @@ BETA_1 = 0.9
 BETA_2 = 0.999
 EPS = 1e-8
 
+DENSE_BELOW = 8
+"""Rows per sample of a step up to which visiting every row costs less than finding those in the batch."""
+
 Float64 = NDArray[np.float64]
 Float32 = NDArray[np.float32]
 

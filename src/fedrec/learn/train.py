@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedrec.backbones.base import Backbone
+from fedrec.backbones.ncf import NeuralCollaborativeFiltering
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32
 from fedrec.errors import BadInput
@@ -39,23 +40,33 @@ def train_block(
         block, samples, users, table, settings, keys, backbone, networks or {}, device, proximal,
         settings.lr if lr_users is None else lr_users, settings.lr if lr_items is None else lr_items, threads,
     )  # fmt: skip
-    if engine_of(settings.engine, backbone, device) == "kernel":
+    engine = engine_of(settings.engine, backbone, device, proximal)
+    if engine == "vectors":
         from fedrec.learn.kernel.fused import train_fused
 
         return train_fused(work)
+    if engine == "layers":
+        from fedrec.learn.kernel.ncf import train_layers
+
+        return train_layers(work)
     from fedrec.learn.torch.batched import train_batched
 
     return train_batched(work)
 
 
-def engine_of(engine: str, backbone: Backbone, device: str) -> str:
-    """Which engine trains: the kernel where it can and may, else torch."""
+def engine_of(engine: str, backbone: Backbone, device: str, proximal: float) -> str:
+    """Which engine trains: the kernel of vectors or of layers where one can and may, else torch."""
+    kernel = "vectors" if backbone.kernel is not None else ""
+    # who scores in a way of its own has no kernel, and the kernel of layers has no pull towards the download
+    if type(backbone).score is NeuralCollaborativeFiltering.score and not proximal:
+        kernel = "layers"
     compiles = installed("numba")
-    fits = backbone.kernel is not None and device == "cpu" and compiles
+    fits = kernel and device == "cpu" and compiles
     if engine == "kernel" and not fits:
-        why = f"device {device}" if device != "cpu" else f"backbone {backbone.name}" if compiles else "no numba"
+        pull = f" with proximal {proximal}" if proximal else ""
+        why = f"device {device}" if device != "cpu" else f"backbone {backbone.name}{pull}" if compiles else "no numba"
         raise BadInput(f"engine=kernel cannot train here ({why}); use engine=auto")
-    return "kernel" if fits and engine in ("auto", "kernel") else "torch"
+    return kernel if fits and engine in ("auto", "kernel") else "torch"
 
 
 def _check(block: Block, samples: Samples, users: Float32, table: Float32, settings: LocalSettings) -> None:

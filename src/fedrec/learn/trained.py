@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedrec.backbones.base import Backbone
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
+from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Samples
 
@@ -62,3 +63,20 @@ class Trained:
     loss: NDArray[np.float64]  # [clients] mean loss of the last local epoch
     networks: dict[str, Array] = field(default_factory=dict)
     """Changes of network parameters ``[clients, ...]`` (of ``bias`` ``[users]`` for the affine scorer)."""
+
+
+def shared_networks(backbone: Backbone, networks: dict[str, Array], block: Block, dim: int) -> frozenset[str]:
+    """Which networks came once for all clients; a shape that fits neither way is bad input."""
+    wanted = {name: array.shape[1:] for name, array in backbone.start(np.zeros(1, np.uint64), dim).items()}
+    if set(wanted) != set(networks):
+        raise BadInput(f"backbone {backbone.name} needs networks {sorted(wanted)}, not {sorted(networks)}")
+    found = set()
+    for name, shape in wanted.items():
+        stacked = block.n_users if name in backbone.per_user else block.n_clients
+        if networks[name].shape == shape and name not in backbone.per_user:
+            found.add(name)
+        elif networks[name].shape != (stacked, *shape):
+            raise BadInput(
+                f"network {name} has shape {networks[name].shape}; give {shape}, or {stacked} of them stacked"
+            )
+    return frozenset(found)

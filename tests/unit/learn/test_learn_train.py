@@ -17,6 +17,7 @@ from learn_reference import Plan, random_block, train_plainly
 from fedrec.backbones.base import Backbone
 from fedrec.backbones.mf import Affine, MatrixFactorisation
 from fedrec.backbones.ncf import NeuralCollaborativeFiltering
+from fedrec.backbones.neumf import NeuMf
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
 from fedrec.core.settings import TrainingSettings
@@ -122,45 +123,75 @@ def test_rates_of_users_and_items_differ(engine: str) -> None:
     compare(random_block(4, [[9], [12]], 30), plan, Affine(), lr_users=0.01, lr_items=3.0)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("objective", ["bce", "bpr"])
-def test_networks(optimizer: str, shared: bool, objective: str) -> None:
-    plan = Plan(optimizer=optimizer, objective=objective, weight_decay=0.01, batch_size=16)
+def test_networks(engine: str, optimizer: str, shared: bool, objective: str) -> None:
+    plan = Plan(engine=engine, optimizer=optimizer, objective=objective, weight_decay=0.01, batch_size=16)
     block = random_block(5, [[9], [0], [12, 3], [4]], 30)
     compare(block, plan, NeuralCollaborativeFiltering((6, 4)), shared_networks=shared)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_threads_do_not_matter(engine: str) -> None:
+@pytest.mark.parametrize("hidden", [(), (8,), (19, 3), (32, 16, 8)], ids=str)
+@pytest.mark.parametrize("personal", [True, False])
+def test_layers_of_any_width(engine: str, hidden: tuple[int, ...], personal: bool) -> None:
+    """Widths that fill vectors and that do not; rows that wait many steps for their next gradient."""
+    block = random_block(11, [[60], [25, 30, 2]], 400)
+    plan = Plan(engine=engine, batch_size=3, epochs=2, lr=0.01)
+    rates: dict[str, Any] = {"lr_users": 0.02, "lr_items": 0.005}
+    compare(block, plan, NeuralCollaborativeFiltering(hidden), personal, dim=9, negatives=4, **rates)
+
+
+def test_a_pull_towards_the_download_is_for_torch() -> None:
+    """The kernel of layers has none; who scores in a way of its own is not taken for a perceptron."""
+
+    class Twice(NeuralCollaborativeFiltering):
+        def score(self, users: torch.Tensor, items: torch.Tensor, networks: Any) -> torch.Tensor:
+            return 2 * super().score(users, items, networks)
+
+    block = random_block(5, [[9], [12, 3]], 30)
+    compare(block, Plan(), NeuralCollaborativeFiltering((6, 4)), proximal=0.5)
+    compare(block, Plan(), Twice((6, 4)))
+    with pytest.raises(BadInput, match=r"with proximal 0\.5"):
+        compare(block, Plan(engine="kernel"), NeuralCollaborativeFiltering((6, 4)), proximal=0.5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("backbone", [MatrixFactorisation(), NeuralCollaborativeFiltering()], ids=lambda one: one.name)
+def test_threads_do_not_matter(engine: str, backbone: Backbone) -> None:
     block = random_block(6, [[count % 17] for count in range(40)], 30)
     samples = draw(block, 4, block.client_keys)
     rng = np.random.default_rng(0)
     users, table = values(rng, 40, 16), values(rng, 30, 16)
-    one, two = (
-        train_block(
-            block, samples, users, table, Plan(engine=engine), block.client_keys, MatrixFactorisation(), threads=n
-        )
-        for n in (1, 2)
-    )
+    arguments = (Plan(engine=engine), block.client_keys, backbone, backbone.start(block.client_keys, 16))
+    one, two = (train_block(block, samples, users, table, *arguments, threads=n) for n in (1, 2))
     np.testing.assert_array_equal(one.users, two.users)
     np.testing.assert_array_equal(one.rows.values, two.rows.values)
     np.testing.assert_array_equal(one.loss, two.loss)
+    for name, change in one.networks.items():
+        np.testing.assert_array_equal(change, two.networks[name])
 
 
-def test_a_block_equals_its_clients_one_by_one() -> None:
+@pytest.mark.parametrize("backbone", [MatrixFactorisation(), NeuralCollaborativeFiltering()], ids=lambda one: one.name)
+def test_a_block_equals_its_clients_one_by_one(backbone: Backbone) -> None:
     block = random_block(7, [[3], [15], [8, 2]], 30)
     rng = np.random.default_rng(0)
     users, table = values(rng, 4, 16), values(rng, 30, 16)
-    arguments = (table, Plan(), block.client_keys, MatrixFactorisation())
-    whole = train_block(block, draw(block, 4, block.client_keys), users, *arguments)
+    networks = {name: array[0] for name, array in backbone.start(block.client_keys, 16).items()}
+    whole = train_block(
+        block, draw(block, 4, block.client_keys), users, table, Plan(), block.client_keys, backbone, networks
+    )
     for c in range(3):
         one = block.take(np.array([c]))
         own = slice(block.user_start[c], block.user_start[c + 1])
         samples = draw(one, 4, one.client_keys)
-        alone = train_block(one, samples, users[own], table, Plan(), one.client_keys, MatrixFactorisation())
+        alone = train_block(one, samples, users[own], table, Plan(), one.client_keys, backbone, networks)
         np.testing.assert_array_equal(alone.users, whole.users[own])
         np.testing.assert_array_equal(alone.rows.values, whole.rows.take(np.array([c])).values)
+        for name, change in alone.networks.items():
+            np.testing.assert_array_equal(change[0], whole.networks[name][c])
 
 
 def test_read_only_and_strided_inputs_are_fine() -> None:
@@ -198,9 +229,10 @@ def test_bad_input_is_one_line() -> None:
         train_block(block, samples, users, table, Plan(objective="bpr"), *rest)
     ncf = NeuralCollaborativeFiltering()
     with pytest.raises(BadInput, match="engine=kernel"):
-        train_block(block, samples, users, table, Plan(engine="kernel"), block.client_keys, ncf)
-    with pytest.raises(BadInput, match="needs networks"):
-        train_block(block, samples, users, table, Plan(), block.client_keys, ncf)
+        train_block(block, samples, users, table, Plan(engine="kernel"), block.client_keys, NeuMf())
+    for engine in ENGINES:
+        with pytest.raises(BadInput, match="needs networks"):
+            train_block(block, samples, users, table, Plan(engine=engine), block.client_keys, ncf)
     with pytest.raises(BadInput, match="bias"):
         train_block(block, samples, users, table, Plan(), block.client_keys, Affine())
 

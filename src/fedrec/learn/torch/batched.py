@@ -18,23 +18,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from fedrec.backbones.base import Backbone
-from fedrec.core.block import Block
-from fedrec.core.messages import Array, Float32, Rows
+from fedrec.core.messages import Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
-from fedrec.errors import BadInput
+from fedrec.learn.adam import DENSE_BELOW
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.torch.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
 from fedrec.learn.torch.random import from_words, orders
 from fedrec.learn.torch.workers import over_chunks
-from fedrec.learn.trained import Trained, Work
+from fedrec.learn.trained import Trained, Work, shared_networks
 
 CPU_NUMBERS = 1 << 18
 """Numbers in one step's item vectors on the CPU: a few such arrays fit a core's cache."""
 DEVICE_NUMBERS = 1 << 27
 """The same on another device, where only its memory limits."""
-DENSE_BELOW = 8
-"""Rows per sample of a step up to which visiting every row costs less than finding those in the batch."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ def train_batched(work: Work) -> Trained:
     """Train with torch; see :func:`fedrec.learn.train.train_block`."""
     block, samples, table, device = work.block, work.samples, work.table, work.device
     dim = work.users.shape[1]
-    shared = _shared_networks(work.backbone, work.networks, block, dim)
+    shared = shared_networks(work.backbone, work.networks, block, dim)
     start, rows_start, rows_ids = _host(samples.start), _host(samples.rows_start), _host(samples.rows_ids)
     counts = np.diff(start)
     job = _Job(
@@ -97,23 +93,6 @@ def _returned(tensor: Tensor) -> Float32:
 
 def _host(array: object) -> NDArray[Any]:
     return array.cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
-
-
-def _shared_networks(backbone: Backbone, networks: dict[str, Array], block: Block, dim: int) -> frozenset[str]:
-    """Which networks came once for all clients; a shape that fits neither way is bad input."""
-    wanted = {name: array.shape[1:] for name, array in backbone.start(np.zeros(1, np.uint64), dim).items()}
-    if set(wanted) != set(networks):
-        raise BadInput(f"backbone {backbone.name} needs networks {sorted(wanted)}, not {sorted(networks)}")
-    found = set()
-    for name, shape in wanted.items():
-        stacked = block.n_users if name in backbone.per_user else block.n_clients
-        if networks[name].shape == shape and name not in backbone.per_user:
-            found.add(name)
-        elif networks[name].shape != (stacked, *shape):
-            raise BadInput(
-                f"network {name} has shape {networks[name].shape}; give {shape}, or {stacked} of them stacked"
-            )
-    return frozenset(found)
 
 
 def _train_chunk(job: _Job, clients: Int64) -> None:

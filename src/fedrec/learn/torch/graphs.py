@@ -18,6 +18,7 @@ from fedrec.backbones.lightgcn import Graph, own_graphs
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Rows
 from fedrec.data.ragged import Int64, offsets, segments
+from fedrec.extras import installed
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.sample_arrays import Samples
@@ -42,14 +43,21 @@ def train_graphs(
     draw_keys: U64,
     order_keys: U64,
     device: str = "cpu",
+    *,
+    fused: bool = True,
 ) -> Trained:
     """Train every client of a block on its own graph with BPR.
 
     ``table`` ``[n_items, d]`` shared, or ``[clients, n_items, d]``: embeddings before convolution. The optimiser
     starts fresh. ``settings.weight_decay`` is the L2 penalty on the embeddings of a batch. The counterpart of
-    :func:`fedrec.learn.train.train_block` for models that see a whole graph.
+    :func:`fedrec.learn.train.train_block` for models that see a whole graph. Without ``fused`` torch trains on the CPU
+    too: one large graph is work for all its threads, where the kernel gives a client to one.
     """
     samples = draw(block, negatives, draw_keys, settings.engine, "bpr")
+    if fused and settings.engine != "torch" and device == "cpu" and installed("numba"):
+        from fedrec.learn.kernel.graphs import train_fused_graphs
+
+        return train_fused_graphs(block, samples, users, table, settings, layers, order_keys)
     users_out = np.array(users, np.float32)
     changes = np.zeros((len(samples.rows_ids), users.shape[1]), np.float32)
     loss = np.zeros(block.n_clients)

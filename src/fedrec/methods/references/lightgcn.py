@@ -64,7 +64,7 @@ class LightGcn(InEpochs[Embeddings]):
         everyone, chosen = one_client(data), self.settings
         trained = train_graphs(
             everyone, state.users, state.items, chosen, chosen.negatives, chosen.layers,
-            keys.clients(everyone, "negatives"), keys.clients(everyone, "batches"), self.device,
+            keys.clients(everyone, "negatives"), keys.clients(everyone, "batches"), self.device, fused=False,
         )  # fmt: skip
         return self._smoothed(trained.users, moved(state.items, trained), data), float(trained.loss[0])
 
