@@ -18,15 +18,15 @@ from fedrec.learn.torch.random import from_words, orders
 from fedrec.methods.two_views.step import Batch, Positives
 
 
-def positives(block: Block, clients: Int64, device: str) -> Positives:
-    """Interacted items of some clients, as rows of their stacked tables."""
+def positives(block: Block, clients: Int64, place: Int64, device: str) -> Positives:
+    """Interacted items of some clients, as rows of stacked tables, of which ``place`` ``[clients]`` are theirs."""
     start = block.train.start[block.user_start]
     counts = np.diff(start)[clients]
     most = max(1, int(counts.max(initial=0)))
     flat = np.zeros((len(clients), most), np.int64)
     inside = np.arange(most) < counts[:, None]
     flat[inside] = block.train.values[segments(start, clients)]
-    flat += np.arange(len(clients))[:, None] * block.n_items
+    flat += place[:, None] * block.n_items
     weight = inside / np.maximum(counts, 1)[:, None]
     return Positives(torch.from_numpy(flat).to(device), torch.from_numpy(weight.astype(np.float32)).to(device))
 
@@ -39,36 +39,40 @@ class Ordered:
     owner: Tensor  # int64 [samples + 1] user within the chunk
     label: Tensor  # [samples + 1]
     users_at: Int64  # [clients + 1] where each client's users begin
-    n_items: int
+    first_row: Tensor  # int64 [clients] where each client's table begins among the stacked rows
 
     @staticmethod
     def of(
         samples: Samples,
         n_items: int,
         clients: Int64,
+        place: Int64,
         users: Int64,
         users_at: Int64,
         keys: U64,
         epochs: int,
         device: str,
     ) -> Ordered:
-        """``users`` are the chunk's users in the block; ``keys`` ``[clients of the block]`` say the order."""
+        """``users`` are the chunk's users in the block; ``keys`` ``[clients of the block]`` say the order.
+
+        ``place`` ``[clients]`` says which of the stacked tables are theirs.
+        """
         counts = np.diff(samples.start)[clients]
         local = orders(counts, from_words(keys[clients], device), epochs).cpu().numpy()
         sample = local + np.repeat(samples.start[clients], counts * epochs)
         row = samples.row[sample] + np.repeat(samples.rows_start[clients], counts * epochs)
-        place = np.zeros(int(users.max(initial=-1)) + 1, np.int64)
-        place[users] = np.arange(len(users))
+        position = np.zeros(int(users.max(initial=-1)) + 1, np.int64)
+        position[users] = np.arange(len(users))
 
         def padded(values: Array) -> Tensor:
             return torch.from_numpy(np.append(values, values.dtype.type(0))).to(device)
 
         return Ordered(
             padded(samples.rows_ids[row].astype(np.int64)),
-            padded(place[samples.user[sample]]),
+            padded(position[samples.user[sample]]),
             padded(samples.label[sample].astype(np.float32)),
             users_at,
-            n_items,
+            torch.from_numpy(place * n_items).to(device),
         )
 
     def batch(self, step: Step, reduction: str) -> Batch:
@@ -83,7 +87,7 @@ class Ordered:
             active=step.active,
             users=int(self.users_at[step.active]),
             rows=rows,
-            flat=(rows + torch.arange(step.active, device=device)[:, None] * self.n_items).view(-1),
+            flat=(rows + self.first_row[: step.active, None]).view(-1),
             owner=torch.where(inside, self.owner.index_select(0, where).view(shape), first),
             label=self.label.index_select(0, where).view(shape),
             weight=inside / step.length[:, None] if reduction == "mean" else inside.float(),

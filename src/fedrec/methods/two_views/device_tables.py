@@ -11,18 +11,9 @@ from fedrec.data.ragged import Int64, consecutive
 from fedrec.methods.two_views.scratch import Scratch
 
 
-def room(shape: tuple[int, ...], device: str) -> Float32:
-    """An array to be filled; page-locked where it is filled from another device, which copies it much faster."""
-    if device.startswith("cuda"):
-        return np.asarray(torch.empty(shape, pin_memory=True).numpy())
-    return np.empty(shape, np.float32)
-
-
 def own_tables(private: Float32, clients: Int64, scratch: Scratch) -> Tensor:
-    """Private tables of a chunk; a view of the one client's where that is all there is."""
+    """Private tables of a chunk."""
     tables, device = torch.from_numpy(np.asarray(private)), scratch.device
-    if len(clients) == 1 and device == "cpu":
-        return tables[clients[0] : clients[0] + 1]
     out = scratch.take("V", len(clients), *private.shape[1:])
     order = np.argsort(clients)
     if device != "cpu" and consecutive(clients[order]):  # one copy to the device, put in order there

@@ -57,19 +57,3 @@ def generate(inputs: Tensor, networks: Mapping[str, Tensor]) -> tuple[Tensor, li
             state = state.relu()
     dim = inputs.shape[-1] // 2
     return state.view(-1, dim, dim), read
-
-
-def descend_generator(
-    gradient: Tensor, read: list[Tensor], networks: Mapping[str, Tensor], active: int, rate: float
-) -> Tensor:
-    """Gradient of the inputs ``[active, 1, 2d]`` from that of W; the layers make their step in place."""
-    delta = gradient.reshape(active, 1, -1)
-    for layer in range(len(read) - 1, -1, -1):
-        weight = networks[f"transfer_weight_{layer}"][:active]
-        back = delta @ weight.mT
-        if layer:
-            back = back * (read[layer] > 0)
-        weight.baddbmm_(read[layer].mT, delta, alpha=-rate)
-        networks[f"transfer_bias_{layer}"][:active].sub_(delta[:, 0], alpha=rate)
-        delta = back
-    return delta

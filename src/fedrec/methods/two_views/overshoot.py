@@ -31,7 +31,7 @@ def orthogonal_weight(
 
 def generator_gain(read: list[Tensor]) -> Tensor:
     """``[clients]``: one and the squared lengths of what the generator's layers read."""
-    return 1.0 + torch.stack([state.square().sum((1, 2)) for state in read]).sum(0)
+    return 1.0 + torch.stack([state.square().flatten(1).sum(1) for state in read]).sum(0)
 
 
 def weight_of_tables(

@@ -1,8 +1,6 @@
 """Rows of two stacked tables on the CPU (numba): what a mini-batch and the prototypes read and change.
 
-A step of :mod:`fedrec.methods.two_views.closed` touches whole tables, which torch does well, and a few thousand
-rows, which it does not: it copies them, multiplies copies and adds them back one by one. Here a row is read and
-written where it lies. Stacked tables come flat, ``[clients * m, d]``.
+A row is read and written where it lies. Stacked tables come flat, ``[tables * m, d]``.
 """
 
 from __future__ import annotations
@@ -45,32 +43,16 @@ def spread_rows(table, where, weight, gradient, rate):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
-def turn_users(users, client, matrix, turned):
-    """``turned[u] = W^T u`` with W of the user's client."""
-    dim = users.shape[1]
-    for u in range(len(turned)):
-        out, own = turned[u], matrix[client[u]]
-        out[:] = np.float32(0)
-        for i in range(dim):
-            a = users[u, i]
-            for k in range(dim):
-                out[k] += a * own[i, k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def sample_slopes(
     shared, private, where, owner, label, weight, users, turned, bias, each, slope, to_shared, to_private, to_bias
 ):
     """Loss and slope of every sample (Eq. 7, 11-13), and sums over each user's samples.
 
-    ``s = turned . c + u . v + b``; ``slope = (sigmoid(s) - label) weight``; ``to_shared[u]`` and ``to_private[u]``
-    are the sums of ``slope c`` and ``slope v``, ``to_bias[u]`` of the slopes. An empty ``bias`` means none.
+    ``s = turned . c + u . v + b``; ``slope = (sigmoid(s) - label) weight``. The sums of ``slope c`` and ``slope v`` are
+    added to ``to_shared[u]`` and ``to_private[u]``, those of the slopes to ``to_bias[u]``. An empty ``bias`` is none.
     """
     dim = users.shape[1]
     affine = len(bias) > 0
-    to_shared[:] = np.float32(0)
-    to_private[:] = np.float32(0)
-    to_bias[:] = np.float32(0)
     for i in range(len(where)):
         if weight[i] == 0:
             each[i] = np.float32(0)
@@ -93,19 +75,6 @@ def sample_slopes(
         for k in range(dim):
             at_c[k] += a * c[k]
             at_v[k] += a * v[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
-def add_outer(users, client, sums, out):
-    """``out[client[u]] += u sums[u]^T``: the gradient of every client's W."""
-    dim = users.shape[1]
-    out[:] = np.float32(0)
-    for u in range(len(sums)):
-        own = out[client[u]]
-        for i in range(dim):
-            a = users[u, i]
-            for k in range(dim):
-                own[i, k] += a * sums[u, k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fedrec.backbones.base import Backbone
+    from fedrec.data.ragged import Int64
     from fedrec.learn.torch.optimisers import Dense
+    from fedrec.methods.two_views.own_generators import OwnGenerators
     from fedrec.methods.two_views.scratch import Scratch
 
     Leaves: TypeAlias = dict[str, Tensor]
@@ -84,12 +86,16 @@ class Objective:
 class State:
     """A chunk's parameters on the device; a step changes them in place. Active clients are a prefix."""
 
-    shared: Tensor  # [clients, m, d]
-    private: Tensor  # [clients, m, d]
+    shared: Tensor  # [tables, m, d]
+    private: Tensor  # [tables, m, d]
+    place: Int64  # [clients] which of the tables are a client's
     users: Tensor  # [users, d]
+    users_at: Int64  # [clients + 1] where each client's users begin
     networks: dict[str, Tensor]  # [clients, ...], the bias [users]
     client_of_user: Tensor  # int64 [users]
     scratch: Scratch
+    generator: OwnGenerators | None = None
+    """The closed form's; else its layers are among the networks."""
     optimisers: dict[str, Dense] = field(default_factory=dict)
     """Of each parameter, as torch's own gradients move it."""
 

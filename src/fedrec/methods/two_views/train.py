@@ -6,7 +6,7 @@ of plain gradient descent:
 
 * :mod:`fedrec.methods.two_views.autograd`: torch's own gradients of the objective in the paper's file;
 * :mod:`fedrec.methods.two_views.closed`: its fast twin. Whole-table products are ``m d^2`` and there are five of them,
-  whatever the losses; everything else costs ``m d`` or ``d^2`` or one mini-batch.
+  whatever the losses; everything else costs ``m d`` or ``d^2`` or one mini-batch. It trains tables where they lie.
 
 Clients of a chunk train in lockstep (:mod:`fedrec.learn.lockstep`); on the CPU each thread takes chunks of its own.
 """
@@ -36,8 +36,10 @@ from fedrec.learn.torch.workers import over_chunks
 from fedrec.methods.two_views.autograd import autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives
 from fedrec.methods.two_views.closed import closed_step
-from fedrec.methods.two_views.device_tables import own_tables, put, put_changes, room
+from fedrec.methods.two_views.device_tables import own_tables, put, put_changes
+from fedrec.methods.two_views.own_generators import OwnGenerators
 from fedrec.methods.two_views.patience import Patience
+from fedrec.methods.two_views.rooms import room
 from fedrec.methods.two_views.scratch import Scratch
 from fedrec.methods.two_views.step import Objective, Positives, State
 
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
 
 CPU_NUMBERS = 1 << 20
-"""Numbers in one table of a chunk on the CPU: enough clients that calls cost little beside their arithmetic."""
+"""Numbers in one table of a chunk for torch's own gradients: enough that calls cost little beside their arithmetic."""
 DEVICE_NUMBERS = 1 << 28
 """The same on another device, where only its memory limits."""
+CLOSED_CLIENTS = 32
+"""Clients of a chunk that the closed form trains: enough to share one reading of the generator's layers."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ def train_two_views(
     for name, change in out.networks.items():
         change[segments(block.user_start, idle) if name == "bias" else idle] = 0
     limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, shared.size)
+    limit = CLOSED_CLIENTS if closed else limit
     over_chunks(partial(_train_chunk, job), list(chunks(largest_first(counts), lambda at: limit)), device, threads)
     return out
 
@@ -169,27 +174,43 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
     def copies(name: str, array: Array) -> Tensor:
         return scratch.take(name, len(clients), *array.shape).copy_(there(array))
 
+    closed = job.loss is None
+    generates = closed and job.phases[0].transfer == "ace"
+    if closed:  # in the rooms of the results
+        for client in clients:
+            out.shared[client] = job.shared
     state = State(
-        shared=copies("C", job.shared),
-        private=own_tables(job.private, clients, scratch),
+        shared=torch.from_numpy(out.shared) if closed else copies("C", job.shared),
+        private=torch.from_numpy(np.asarray(job.private)) if closed else own_tables(job.private, clients, scratch),
+        place=clients if closed else np.arange(len(clients)),
         users=there(job.users[users].astype(np.float32)).clone(),
+        users_at=users_at,
         networks={
             name: there(array[users]).clone() if name == "bias" else copies(name, array)
             for name, array in job.networks.items()
+            if not (generates and name.startswith("transfer_"))
         },
         client_of_user=there(np.repeat(np.arange(len(clients)), np.diff(users_at))),
         scratch=scratch,
+        generator=OwnGenerators(job.networks, len(clients)) if generates else None,
     )
-    own = positives(block, clients, device)
+    own = positives(block, clients, state.place, device)
     counts = np.diff(job.samples.start)[clients]
     for phase in job.phases:
-        ordered = Ordered.of(job.samples, block.n_items, clients, users, users_at, job.keys, phase.epochs, device)
+        ordered = Ordered.of(
+            job.samples, block.n_items, clients, state.place, users, users_at, job.keys, phase.epochs, device
+        )
         state.optimisers.clear()
         losses = _run_phase(job, phase, state, own, ordered, counts)
 
-    put_changes(out.shared, clients, state.shared, there(job.shared))
-    if device != "cpu" or len(clients) > 1:  # one client's table was trained in its place
+    if closed:
+        for client in clients:
+            out.shared[client] -= job.shared
+    else:
+        put_changes(out.shared, clients, state.shared, there(job.shared))
         put(job.private, clients, state.private)
+    if state.generator is not None:
+        state.generator.put_changes(out.networks, clients)
     out.users[users] = state.users.cpu().numpy()
     out.loss[clients] = losses.double().cpu().numpy() / counts
     for name, value in state.networks.items():

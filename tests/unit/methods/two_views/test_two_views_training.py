@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import two_views_made
 from two_views_made import FULL, VARIANTS, assert_alike, made_block, parameters, trained
 
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.methods.two_views import fedrap
 from fedrec.methods.two_views.scratch import Scratch
+from fedrec.methods.two_views.tables_kernel import BLOCK
 
 
 @pytest.mark.parametrize("scorer", ["mf", "affine"])
@@ -80,11 +82,28 @@ def test_the_plug_in_trains_a_scorer_with_layers() -> None:
     assert np.abs(out.networks["weight_0"]).max() > 0
 
 
-def test_chunks_of_clients_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_chunks_of_clients_change_nothing(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     block = made_block()
-    whole, whole_private = trained(block, FULL)
+    whole = trained(block, FULL, engine=engine)
     monkeypatch.setattr("fedrec.methods.two_views.train.CPU_NUMBERS", 1)
-    apart, apart_private = trained(block, FULL)
+    monkeypatch.setattr("fedrec.methods.two_views.train.CLOSED_CLIENTS", 1)
     # batched products round differently for one client and for many; nothing else may differ
-    np.testing.assert_allclose(whole.shared, apart.shared, rtol=2e-4, atol=2e-5)
-    np.testing.assert_allclose(whole_private, apart_private, rtol=2e-4, atol=2e-5)
+    assert_alike(whole, trained(block, FULL, engine=engine), rtol=2e-4, atol=2e-5, loss=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rec only", "C4", "full", "full on fedrap"])
+def test_tables_of_several_blocks_of_rows_and_whole_vectors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_views_made, "D", 37)  # two vectors, and some numbers
+    monkeypatch.setattr(two_views_made, "M", 2 * BLOCK + 22)
+    block, chosen = made_block(), replace(VARIANTS[name], lr_items=0.002, lr=0.002, lr_transfer=1e-4)
+    fast, plain = (trained(block, chosen, "affine", engine) for engine in ("auto", "torch"))
+    assert_alike(fast, plain, rtol=2e-4, atol=2e-5, loss=1e-4)
+    assert np.abs(fast[0].shared).max() > 1e-3
+
+
+def test_generators_that_add_up_their_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = made_block()
+    apart = trained(block, FULL, "affine")
+    monkeypatch.setattr("fedrec.methods.two_views.own_generators.STEPS", 2)
+    assert_alike(apart, trained(block, FULL, "affine"), rtol=2e-4, atol=2e-5, loss=1e-5)
