@@ -24,10 +24,10 @@ def add_factored(total: dict[str, Float64], upload: FactoredUpload, device: str 
     users, epochs = upload.delta_in.shape[:2]
     if not users:
         return 0
-    column = np.repeat(np.arange(users), upload.counts)[:, None] * epochs + np.arange(epochs)
-    row = np.repeat(upload.ids, epochs)
+    place, epoch = np.nonzero(upload.values)  # dropped inputs add nothing
+    column = np.repeat(np.arange(users), upload.counts)[place] * epochs + epoch
     shape = (total["items_in"].shape[0], users * epochs)
-    inputs = coo_matrix((upload.values.ravel(), (row, column.ravel())), shape=shape).tocsr()
+    inputs = coo_matrix((upload.values[place, epoch], (upload.ids[place], column)), shape=shape).tocsr()
     for table, bias, factor in FIRST:
         if table in total:
             deltas = getattr(upload, factor).reshape(users * epochs, -1)

@@ -102,10 +102,12 @@ class FactoredUpload(messages.Upload):
     def norms(self) -> NDArray[np.float64]:
         """``[users]`` norm of each user's whole gradient, from the products of its factors; nothing is unfolded."""
         total = np.zeros(len(self.counts))
-        of_user = np.repeat(np.arange(len(self.counts)), self.counts)
-        inputs = np.zeros((len(self.counts), self.values.shape[1], self.values.shape[1]))  # [users, E, E]
+        values, ends = self.values.astype(np.float64), np.cumsum(self.counts)
+        inputs = np.zeros((len(self.counts), values.shape[1], values.shape[1]))  # [users, E, E]
         with np.errstate(over="ignore", invalid="ignore"):
-            np.add.at(inputs, of_user, self.values[:, :, None].astype(np.float64) * self.values[:, None, :])
+            for user, (count, end) in enumerate(zip(self.counts, ends, strict=True)):
+                mine = values[end - count : end]
+                inputs[user] = mine.T @ mine
             for _, _, factor in FIRST:
                 if hasattr(self, factor):
                     total += ((inputs + 1) * _products(getattr(self, factor))).sum((1, 2))
@@ -119,7 +121,10 @@ class FactoredUpload(messages.Upload):
         names = [name for *_, name in (*FIRST, *LAYERS) if hasattr(self, name)]
         each = factor.astype(np.float32)[:, None, None]
         with np.errstate(invalid="ignore"):
-            return replace(self, **{name: np.where(each == 0, 0, getattr(self, name) * each) for name in names})
+            scaled = {name: getattr(self, name) * each for name in names}
+        for array in scaled.values():
+            array[factor == 0] = 0  # also what is no number
+        return replace(self, **scaled)
 
 
 def _products(factors: Float32) -> NDArray[np.float64]:

@@ -122,7 +122,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
         nets = to_device(download.arrays(), self.device)
         values = dropped(block, keys, plan.epochs, chosen.dropout)
         recorded = {spec.name for spec in fields(self.Factored)} - {"counts", "ids", "values"}
-        done: list[dict[str, Float32]] = []
+        done: dict[str, Float32] = {}
         loss = np.zeros(block.n_users)
         streams = keys.users(block, "noise")
         for first in range(0, block.n_users, chosen.chunk):
@@ -138,14 +138,10 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
                 plan,
             )
             self.release(private)
-            done.append(trained.at_home(recorded))
+            for name, part in trained.at_home(recorded).items():
+                done.setdefault(name, np.empty((block.n_users, *part.shape[1:]), np.float32))[users] = part
             loss[users] = trained.loss.cpu().numpy()
-        factors = self.Factored(
-            block.train.counts.astype(np.int64),
-            block.train.values,
-            values,
-            **{name: np.concatenate([part[name] for part in done]) for name in recorded},
-        )
+        factors = self.Factored(block.train.counts.astype(np.int64), block.train.values, values, **done)
         upload = dense_upload(factors, block) if self.dense else factors
         local: Any = LocalNets(download, factors) if plan.shared == "descent" else None
         by_client = np.bincount(block.client_of_user, loss, minlength=block.n_clients)

@@ -23,10 +23,10 @@ from fedrec.methods.vae.own_encoder import OwnLayers, equal_parts, inputs_by_use
 from fedrec.methods.vae.plan import LocalPlan
 
 
-def _mixed(left: torch.Tensor, right: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
-    """``sum_e (now . left_e) right_e`` per user: ``[u, e, i], [u, e, o], [u, i] -> [u, o]``."""
+def _descend(out: torch.Tensor, left: torch.Tensor, right: torch.Tensor, now: torch.Tensor, rate: float) -> None:
+    """``out -= rate sum_e (now . left_e) right_e`` per user: ``[u, o], [u, e, i], [u, e, o], [u, i]``."""
     amounts = torch.bmm(left, now[:, :, None])  # [users, e, 1]
-    return torch.bmm(amounts.transpose(1, 2), right)[:, 0]
+    out[:, None].baddbmm_(amounts.transpose(1, 2), right, alpha=-rate)
 
 
 class SharedLayer:
@@ -46,14 +46,14 @@ class SharedLayer:
         """``[users, in + 1] -> [users, out]`` as after ``epoch`` epochs."""
         out = inputs @ self.layer
         if self.rate and epoch:
-            out -= self.rate * _mixed(self.inputs[:, :epoch], self.deltas[:, :epoch], inputs)
+            _descend(out, self.inputs[:, :epoch], self.deltas[:, :epoch], inputs, self.rate)
         return out
 
     def backward(self, delta: torch.Tensor, epoch: int) -> torch.Tensor:
         self.deltas[:, epoch] = delta
         back = delta @ self.layer[:-1].T
         if self.rate and epoch:
-            back -= self.rate * _mixed(self.deltas[:, :epoch], self.inputs[:, :epoch, :-1], delta)
+            _descend(back, self.deltas[:, :epoch], self.inputs[:, :epoch, :-1], delta, self.rate)
         return back
 
 

@@ -267,6 +267,19 @@ def test_an_own_layer_steps_as_torchs_adam(cleared: bool) -> None:
     torch.testing.assert_close(own.weights, theirs.detach(), rtol=1e-4, atol=1e-5)
 
 
+def test_a_layer_wider_than_what_is_near_steps_as_in_torch() -> None:
+    pytest.importorskip("numba")
+    torch.manual_seed(0)
+    rows, width, epochs = 11, 32 * 20 + 3, 9  # several tiles of rows and of blocks, and a rest of both
+    weights = torch.randn(2 * rows, width)
+    fast, plain = (OwnLayers(equal_parts(2, rows), weights.clone(), epochs, 0.01, kernel=k) for k in (True, False))
+    for epoch in range(epochs):
+        inputs, delta = torch.randn(2 * rows), torch.randn(2, width)
+        torch.testing.assert_close(fast.forward(inputs, epoch), plain.forward(inputs, epoch), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(fast.backward(delta, epoch), plain.backward(delta, epoch), rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(fast.weights, plain.weights, rtol=1e-4, atol=1e-5)
+
+
 def test_dropout_is_keyed_by_user_epoch_and_item() -> None:
     block = a_block(40)
     whole = dropped(block, Keys(1, 2), EPOCHS, 0.5)
