@@ -10,7 +10,7 @@ from fedrec.errors import BadInput
 from fedrec.extras import installed
 from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Samples
-from fedrec.learn.trained import LocalSettings, Trained, Work
+from fedrec.learn.trained import LocalSettings, Trained, Work, check_fit
 
 
 def train_block(
@@ -35,7 +35,10 @@ def train_block(
     mini-batches; ``proximal`` FedProx's mu; ``lr_items`` and ``lr_users`` replace ``settings.lr`` for
     item rows and user rows. The optimiser starts fresh, as torch's Adam or SGD; nothing given is written.
     """
-    _check(block, samples, users, table, settings)
+    check_fit(block, samples, users, table)
+    if samples.pairs != (settings.objective == "bpr"):
+        made = "bpr" if samples.pairs else "bce"
+        raise BadInput(f"samples were drawn for {made}; draw them with objective={settings.objective}")
     work = Work(
         block, samples, users, table, settings, keys, backbone, networks or {}, device, proximal,
         settings.lr if lr_users is None else lr_users, settings.lr if lr_items is None else lr_items, threads,
@@ -67,18 +70,3 @@ def engine_of(engine: str, backbone: Backbone, device: str, proximal: float) -> 
         why = f"device {device}" if device != "cpu" else f"backbone {backbone.name}{pull}" if compiles else "no numba"
         raise BadInput(f"engine=kernel cannot train here ({why}); use engine=auto")
     return kernel if fits and engine in ("auto", "kernel") else "torch"
-
-
-def _check(block: Block, samples: Samples, users: Float32, table: Float32, settings: LocalSettings) -> None:
-    if users.ndim != 2 or len(users) != block.n_users:
-        raise BadInput(f"users have shape {users.shape}; the block needs [{block.n_users}, d]")
-    wanted = (block.n_items, users.shape[1])
-    if table.shape[-2:] != wanted or table.ndim not in (2, 3):
-        raise BadInput(f"item table has shape {table.shape}; the block needs [{wanted[0]}, {wanted[1]}]")
-    if table.ndim == 3 and table.shape[0] != block.n_clients:
-        raise BadInput(f"{table.shape[0]} personal tables for {block.n_clients} clients; give one each")
-    if len(samples.start) != block.n_clients + 1:
-        raise BadInput(f"samples of {len(samples.start) - 1} clients for a block of {block.n_clients}")
-    if samples.pairs != (settings.objective == "bpr"):
-        made = "bpr" if samples.pairs else "bce"
-        raise BadInput(f"samples were drawn for {made}; draw them with objective={settings.objective}")

@@ -80,3 +80,16 @@ def shared_networks(backbone: Backbone, networks: dict[str, Array], block: Block
                 f"network {name} has shape {networks[name].shape}; give {shape}, or {stacked} of them stacked"
             )
     return frozenset(found)
+
+
+def check_fit(block: Block, samples: Samples, users: Float32, table: Float32) -> None:
+    """Refuse what does not fit together: kernels look nowhere but where they are told."""
+    if users.ndim != 2 or len(users) != block.n_users:
+        raise BadInput(f"users have shape {users.shape}; the block needs [{block.n_users}, d]")
+    wanted = (block.n_items, users.shape[1])
+    if table.shape[-2:] != wanted or table.ndim not in (2, 3):
+        raise BadInput(f"item table has shape {table.shape}; the block needs [{wanted[0]}, {wanted[1]}]")
+    if table.ndim == 3 and table.shape[0] != block.n_clients:
+        raise BadInput(f"{table.shape[0]} personal tables for {block.n_clients} clients; give one each")
+    if len(samples.start) != block.n_clients + 1:
+        raise BadInput(f"samples of {len(samples.start) - 1} clients for a block of {block.n_clients}")

@@ -9,6 +9,7 @@ from learn_reference import Plan, random_block
 
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32
+from fedrec.errors import BadInput
 from fedrec.learn import shuffle
 from fedrec.learn.samples import draw
 from fedrec.learn.torch.graphs import train_graphs
@@ -105,3 +106,14 @@ def test_what_is_given_is_not_written() -> None:
     users, table = start(block)
     users.flags.writeable = table.flags.writeable = False
     trained(block, Plan(), users, table)
+
+
+@pytest.mark.parametrize("engine", ["kernel", "torch"])
+def test_a_table_that_is_too_short_is_refused_before_anything_reads_beyond_it(engine: str) -> None:
+    block = random_block(10, HOLDINGS, 40)
+    users, table = start(block)
+    for given in (table[:-1], table[:, :-1], np.stack([table] * (block.n_clients - 1))):
+        with pytest.raises(BadInput, match="table"):
+            trained(block, Plan(engine=engine), users, given)
+    with pytest.raises(BadInput, match="users"):
+        trained(block, Plan(engine=engine), users[:-1], table)

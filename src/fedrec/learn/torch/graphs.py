@@ -24,7 +24,7 @@ from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.samples import draw
 from fedrec.learn.shuffle import epoch_key, order
-from fedrec.learn.trained import LocalSettings, Trained
+from fedrec.learn.trained import LocalSettings, Trained, check_fit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,6 +54,7 @@ def train_graphs(
     too: one large graph is work for all its threads, where the kernel gives a client to one.
     """
     samples = draw(block, negatives, draw_keys, settings.engine, "bpr")
+    check_fit(block, samples, users, table)
     if fused and settings.engine != "torch" and device == "cpu" and installed("numba"):
         from fedrec.learn.kernel.graphs import train_fused_graphs
 
