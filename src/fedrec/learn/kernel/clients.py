@@ -21,6 +21,7 @@ from fedrec.learn.kernel.one_user import train_one
 from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
 from fedrec.learn.kernel.scratch import scratch
+from fedrec.learn.kernel.signatures import flat
 from fedrec.learn.kernel.vectors import (
     FIRST,
     GRADIENT,
@@ -51,10 +52,6 @@ def _place(k):
 
 def _signature() -> Any:
     """One explicit signature: read-only or strided inputs must not compile another variant."""
-
-    def flat(kind: Any) -> Any:
-        return types.Array(kind, 1, "C", readonly=True)
-
     i32, i64, f32, f64 = types.int32, types.int64, types.float32, types.float64
     return types.void(
         flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(types.uint8),  # clients .. label

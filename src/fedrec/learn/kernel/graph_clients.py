@@ -15,6 +15,7 @@ from numba import types
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 from fedrec.learn.kernel.random import epoch_key, order
+from fedrec.learn.kernel.signatures import flat
 
 _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
 _C1, _C2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
@@ -109,10 +110,6 @@ def _descend(value, first, second, gradient, rate, step, adam):
 
 def _signature() -> Any:
     """One explicit signature: read-only inputs must not compile another variant."""
-
-    def flat(kind: Any) -> Any:
-        return types.Array(kind, 1, "C", readonly=True)
-
     i32, i64, f32 = types.int32, types.int64, types.float32
     return types.void(
         flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(i64), flat(i32),  # clients .. rows_ids

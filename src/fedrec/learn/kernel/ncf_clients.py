@@ -19,6 +19,7 @@ from fedrec.learn.adam import DENSE_BELOW
 from fedrec.learn.kernel.layers import TILE, add_row, copy_row, multiply_add
 from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
+from fedrec.learn.kernel.signatures import flat
 from fedrec.learn.kernel.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, add_scaled, clear
 
 AT_ONCE = 64
@@ -105,10 +106,6 @@ def _moved(state, at, blocks, rate, size, scale, adam):
 
 def _signature() -> Any:
     """One explicit signature: read-only or strided inputs must not compile another variant."""
-
-    def flat(kind: Any) -> Any:
-        return types.Array(kind, 1, "C", readonly=True)
-
     i32, i64, f32, f64 = types.int32, types.int64, types.float32, types.float64
     return types.void(
         flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(types.uint8),  # clients .. label
