@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrec.compiled import njit
 from fedrec.learn.kernel.batch import dots, slopes_of
-from fedrec.learn.kernel.fused import rows_in_one_run
+from fedrec.learn.kernel.call import rows_in_one_run
 from fedrec.learn.kernel.vectors import LANES, STRIDE, dot, placed
 
 

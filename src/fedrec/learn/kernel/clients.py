@@ -9,7 +9,6 @@ Clients that hold one user have a loop of their own (:mod:`fedrec.learn.kernel.o
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -20,8 +19,8 @@ from fedrec.learn.kernel.batch import slopes_of
 from fedrec.learn.kernel.one_user import train_one
 from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
-from fedrec.learn.kernel.scratch import scratch
-from fedrec.learn.kernel.signatures import flat
+from fedrec.learn.kernel.scratch import largest, scratch
+from fedrec.learn.kernel.signatures import flat, of_clients
 from fedrec.learn.kernel.vectors import (
     FIRST,
     GRADIENT,
@@ -50,28 +49,19 @@ def _place(k):
     return np.uint64((k // LANES) * STRIDE + k % LANES)
 
 
-def _signature() -> Any:
-    """One explicit signature: read-only or strided inputs must not compile another variant."""
-    i32, i64, f32, f64 = types.int32, types.int64, types.float32, types.float64
-    return types.void(
-        flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(types.uint8),  # clients .. label
-        flat(i64), flat(i32), flat(i64),  # rows_start, rows_ids, user_start
-        types.Array(f32, 3, "A", readonly=True), types.boolean,  # table, personal
-        types.Array(f32, 2, "A", readonly=True), f32[:, ::1],  # users
-        flat(f32), f32[::1],  # bias
-        f32[:, ::1], f64[::1],  # changes, loss
-        flat(types.uint64), i64, i64, f32, f32,  # keys, epochs, batch, rates
-        types.boolean, types.boolean, types.boolean, f32,  # adam, affine, pairs, mu
-        types.Array(f64, 2, "C", readonly=True),
-    )  # fmt: skip
+_F32, _YES = types.float32, types.boolean
+_OWN = (
+    flat(_F32), _F32[::1], _F32, _F32,  # bias, rates
+    _YES, _YES, _YES, _F32, types.Array(types.float64, 2, "C", readonly=True),  # adam, affine, pairs, mu, plan
+)  # fmt: skip
 
 
-@njit(_signature(), cache=True, nogil=True, error_model="numpy")
+@njit(of_clients("A", *_OWN), cache=True, nogil=True, error_model="numpy")
 def train_clients(
     clients, start, user, row, negative, label,
     rows_start, rows_ids, user_start,
-    table, personal, users, users_out, bias, bias_out, changes, loss,
-    keys, epochs, batch, lr_users, lr_items, adam, affine, pairs, mu, plan,
+    table, personal, users, users_out, changes, loss, keys, epochs, batch,
+    bias, bias_out, lr_users, lr_items, adam, affine, pairs, mu, plan,
 ):  # fmt: skip
     """Train the given clients; writes their users, biases, item-row changes and last epoch's loss.
 
@@ -84,12 +74,7 @@ def train_clients(
     blocks = np.uint64((d + LANES - 1) // LANES)
     wide = blocks * _BLOCK
     whole = d // LANES * LANES
-    most, most_users, most_samples = 1, 1, 1
-    for c in clients:
-        n_users = user_start[c + 1] - user_start[c]
-        most = max(most, n_users + rows_start[c + 1] - rows_start[c])
-        most_users = max(most_users, n_users)
-        most_samples = max(most_samples, start[c + 1] - start[c])
+    most, most_users, most_samples = largest(clients, start, rows_start, user_start)
     own = scratch(most, np.int64(wide), most_samples, batch, plan.shape[1])
     state, last, visited, listed = own.state, own.last, own.visited, own.listed
     permuted, score, target = own.permuted, own.score, own.target

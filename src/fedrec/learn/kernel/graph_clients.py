@@ -7,7 +7,6 @@ loss pulls at three rows a sample. Items outside the client's graph take no part
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -15,7 +14,7 @@ from numba import types
 from fedrec.compiled import njit
 from fedrec.learn.adam import BETA_1, BETA_2, EPS
 from fedrec.learn.kernel.random import epoch_key, order
-from fedrec.learn.kernel.signatures import flat
+from fedrec.learn.kernel.signatures import flat, of_clients
 
 _B1, _B2 = np.float32(BETA_1), np.float32(BETA_2)
 _C1, _C2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
@@ -108,22 +107,16 @@ def _descend(value, first, second, gradient, rate, step, adam):
         value[k] -= size * m / (np.sqrt(v / below) + _EPS)
 
 
-def _signature() -> Any:
-    """One explicit signature: read-only inputs must not compile another variant."""
-    i32, i64, f32 = types.int32, types.int64, types.float32
-    return types.void(
-        flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(i64), flat(i32),  # clients .. rows_ids
-        flat(i64), flat(i64), flat(i32),  # user_start, lists_start, lists
-        types.Array(f32, 3, "C", readonly=True), types.boolean,  # table, personal
-        types.Array(f32, 2, "C", readonly=True), f32[:, ::1], f32[:, ::1], types.float64[::1],  # users .. loss
-        flat(types.uint64), i64, i64, i64, f32, f32, types.boolean,  # keys .. adam
-    )  # fmt: skip
-
-
-@njit(_signature(), cache=True, nogil=True, error_model="numpy")
+@njit(
+    of_clients("C", flat(types.int64), flat(types.int32), types.int64, *[types.float32] * 2, types.boolean),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
 def train_graph_clients(
-    clients, start, user, row, negative, rows_start, rows_ids, user_start, lists_start, lists,
-    table, personal, users, users_out, changes, loss, keys, epochs, batch, layers, rate, decay, adam,
+    clients, start, user, row, negative, label, rows_start, rows_ids, user_start,
+    table, personal, users, users_out, changes, loss, keys, epochs, batch,
+    lists_start, lists, layers, rate, decay, adam,
 ):  # fmt: skip
     """Train the given clients; writes their users, item-row changes and last epoch's loss."""
     d = users.shape[1]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from fedrec.core.messages import Array, Float32, Rows
-from fedrec.learn.adam import schedule
+from fedrec.core.messages import Array, Float32
+from fedrec.learn.kernel.call import batches, on_all_cores
 from fedrec.learn.kernel.layers import padded
 from fedrec.learn.kernel.ncf_clients import train_clients
 from fedrec.learn.trained import Trained, Work, shared_networks
-from fedrec.threads import over_pieces
 
 
 def train_layers(work: Work) -> Trained:
     """Train on all cores; see :func:`fedrec.learn.train.train_block`."""
     block, samples, settings = work.block, work.samples.on_host(), work.settings
-    users, table, dim = work.users, work.table, work.users.shape[1]
+    dim = work.users.shape[1]
     shared = shared_networks(work.backbone, work.networks, block, dim)
     alike = len(shared) == len(work.networks)  # one copy of the networks, not one a client
     each = {
@@ -27,35 +27,17 @@ def train_layers(work: Work) -> Trained:
         for name, array in work.networks.items()
     }
     widths = np.array([dim, *(each[f"bias_{layer}"].shape[1] for layer in range(len(each) // 2))], np.int64)
-    adam, pairs = settings.optimizer == "adam", samples.pairs
-    counts = np.diff(samples.start)
-    most = int(counts.max(initial=0))
-    batch_size = min(settings.batch_size, max(1, most))  # a thread's scratch has the size of a batch
-    steps = settings.epochs * (-(-most // batch_size))
-
+    size, plan = batches(samples, settings)
     networks = _blocks(each, dim)
     networks_out = np.empty((block.n_clients, networks.shape[1]), np.float32)
-    users_out = np.empty(users.shape, np.float32)
-    changes = np.empty((len(samples.rows_ids), dim), np.float32)
-    loss = np.zeros(block.n_clients)
-    tables = np.asarray(table if table.ndim == 3 else table[None], np.float32)
-    arguments = (
-        samples.start, samples.user, samples.row,
-        samples.negative if pairs else np.zeros(0, np.int32), samples.label,
-        samples.rows_start, samples.rows_ids, np.ascontiguousarray(block.user_start),
-        tables, table.ndim == 3, np.asarray(users, np.float32), users_out,
-        networks, not alike, networks_out, widths, changes, loss,
-        np.ascontiguousarray(work.keys), settings.epochs, batch_size,
-        np.float32(work.lr_users), np.float32(work.lr_items), np.float32(settings.lr),
-        np.float32(settings.weight_decay), adam, pairs, schedule(steps).stacked() if adam else np.zeros((8, 1)),
+    own = (
+        networks, not alike, networks_out, widths, np.float32(work.lr_users), np.float32(work.lr_items),
+        np.float32(settings.lr), np.float32(settings.weight_decay), settings.optimizer == "adam", samples.pairs, plan,
     )  # fmt: skip
-    over_pieces(train_clients, counts * settings.epochs + np.diff(samples.rows_start), arguments, work.threads)
-    return Trained(
-        users=users_out,
-        rows=Rows(samples.rows_start, samples.rows_ids, changes, block.n_items),
-        loss=loss,
-        networks=_unpacked(networks_out, each, dim),
+    trained = on_all_cores(
+        train_clients, block, samples, work.users, work.table, work.keys, settings.epochs, size, own, work.threads
     )
+    return replace(trained, networks=_unpacked(networks_out, each, dim))
 
 
 def _parts(networks: dict[str, Array], dim: int) -> Iterator[Array]:

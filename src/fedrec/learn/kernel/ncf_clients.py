@@ -9,7 +9,6 @@ stay in the first cache. The users' half of the first layer is worked out once p
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -19,7 +18,8 @@ from fedrec.learn.adam import DENSE_BELOW
 from fedrec.learn.kernel.layers import TILE, add_row, copy_row, multiply_add
 from fedrec.learn.kernel.plan import SCALE, SIZE, gap
 from fedrec.learn.kernel.random import epoch_key, order
-from fedrec.learn.kernel.signatures import flat
+from fedrec.learn.kernel.scratch import largest
+from fedrec.learn.kernel.signatures import flat, of_clients
 from fedrec.learn.kernel.vectors import GRADIENT, LANES, STRIDE, adam_gap, adam_step, add_scaled, clear
 
 AT_ONCE = 64
@@ -104,27 +104,19 @@ def _moved(state, at, blocks, rate, size, scale, adam):
         add_scaled(state, at, -rate, at + GRADIENT, blocks)
 
 
-def _signature() -> Any:
-    """One explicit signature: read-only or strided inputs must not compile another variant."""
-    i32, i64, f32, f64 = types.int32, types.int64, types.float32, types.float64
-    return types.void(
-        flat(i64), flat(i64), flat(i32), flat(i32), flat(i32), flat(types.uint8),  # clients .. label
-        flat(i64), flat(i32), flat(i64),  # rows_start, rows_ids, user_start
-        types.Array(f32, 3, "A", readonly=True), types.boolean,  # table, personal
-        types.Array(f32, 2, "A", readonly=True), f32[:, ::1],  # users
-        types.Array(f32, 2, "C", readonly=True), types.boolean, f32[:, ::1], flat(i64),  # networks .. widths
-        f32[:, ::1], f64[::1],  # changes, loss
-        flat(types.uint64), i64, i64, f32, f32, f32, f32,  # keys, epochs, batch, rates, decay
-        types.boolean, types.boolean, types.Array(f64, 2, "C", readonly=True),  # adam, pairs, plan
-    )  # fmt: skip
+_F32, _YES = types.float32, types.boolean
+_OWN = (
+    types.Array(_F32, 2, "C", readonly=True), _YES, _F32[:, ::1], flat(types.int64),  # networks .. widths
+    _F32, _F32, _F32, _F32, _YES, _YES, types.Array(types.float64, 2, "C", readonly=True),  # lr_users .. plan
+)  # fmt: skip
 
 
-@njit(_signature(), cache=True, nogil=True, error_model="numpy")
+@njit(of_clients("A", *_OWN), cache=True, nogil=True, error_model="numpy")
 def train_clients(
     clients, start, user, row, negative, label,
     rows_start, rows_ids, user_start,
-    table, personal, users, users_out, networks, own_networks, networks_out, widths, changes, loss,
-    keys, epochs, batch, lr_users, lr_items, lr, decay, adam, pairs, plan,
+    table, personal, users, users_out, changes, loss, keys, epochs, batch,
+    networks, own_networks, networks_out, widths, lr_users, lr_items, lr, decay, adam, pairs, plan,
 ):  # fmt: skip
     """Train the given clients; writes their users, item-row changes, network changes and last epoch's loss.
 
@@ -136,12 +128,7 @@ def train_clients(
     blocks, hidden = _whole(d), _whole(widths[1])
     wide, broad, deep = blocks * STRIDE, blocks * LANES, hidden * LANES
     sides = 2 if pairs else 1
-    most, most_users, most_samples = 1, 1, 1
-    for c in clients:
-        own_users = user_start[c + 1] - user_start[c]
-        most = max(most, own_users + rows_start[c + 1] - rows_start[c])
-        most_users = max(most_users, own_users)
-        most_samples = max(most_samples, start[c + 1] - start[c])
+    most, most_users, most_samples = largest(clients, start, rows_start, user_start)
     most_users = (min(most_users, batch) + TILE - 1) // TILE * TILE
 
     # where layers begin among a client's vectors, turned, and in the activations

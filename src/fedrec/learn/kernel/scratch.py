@@ -28,6 +28,18 @@ class Scratch(NamedTuple):
     target: Any  # [batch] labels
 
 
+@njit(inline="always")
+def largest(clients, start, rows_start, user_start):
+    """The most vectors (users and item rows), users and samples that one of the clients has; at least one of each."""
+    vectors, users, samples = 1, 1, 1
+    for c in clients:
+        own = user_start[c + 1] - user_start[c]
+        vectors = max(vectors, own + rows_start[c + 1] - rows_start[c])
+        users = max(users, own)
+        samples = max(samples, start[c + 1] - start[c])
+    return vectors, users, samples
+
+
 @njit(error_model="numpy")
 def scratch(vectors, wide, samples, batch, steps):
     """Room for ``vectors`` of ``wide`` numbers; a batch's arrays end with a whole vector of LANES, lists one later."""
