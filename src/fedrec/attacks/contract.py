@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import World
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Upload, per_client
 from fedrec.core.method import Keys, Method
 from fedrec.data.ragged import Int64
 
-Float64 = NDArray[np.float64]
 Who = Literal["server", "participant", "clients"]
 
 
@@ -74,6 +74,11 @@ class Found:
     """How many items the client has."""
     blind: Float64 | None = None  # [n_items] what it would have guessed without the message that it reads
 
+    @classmethod
+    def of(cls, chosen: NDArray[np.bool_], scores: Float64 | None = None) -> Found:
+        """Items that are named, and so how many there are."""
+        return cls(chosen.astype(float) if scores is None else scores, chosen, float(chosen.sum()))
+
 
 class Reader(ABC):
     """Somebody who reads messages and keeps to the protocol."""
@@ -88,6 +93,17 @@ class Reader(ABC):
     @abstractmethod
     def read(self, seen: Sequence[Seen]) -> list[Found | None]:
         """A guess for each client; None where the messages have nothing of the kind it reads."""
+
+
+class Alone(Reader):
+    """A reader that looks at each client by itself."""
+
+    def read(self, seen: Sequence[Seen]) -> list[Found | None]:
+        return [self.one(client) for client in seen]
+
+    @abstractmethod
+    def one(self, seen: Seen) -> Found | None:
+        """A guess about this client, or None."""
 
 
 @dataclass(frozen=True)
