@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import World
-from fedrec.core.fold import Float64
 from fedrec.core.messages import Upload, per_client
 from fedrec.core.method import Keys, Method
 from fedrec.data.ragged import Int64
 
+Float64 = NDArray[np.float64]
 Who = Literal["server", "participant", "clients"]
 
 
