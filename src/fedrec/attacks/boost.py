@@ -31,20 +31,14 @@ class Boost(Poison):
     )
 
     def history(self, own: NDArray[np.int32]) -> NDArray[np.int32]:
-        kept = own
-        if self.facts.adaptive:
-            popular = self.facts.popular[: max(1, len(own))].astype(np.int32)
-            kept = popular
+        kept = self.facts.popular[: max(1, len(own))].astype(np.int32) if self.facts.adaptive else own
         return np.unique(np.append(kept, np.int32(self.facts.target)))
 
     def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:
         m, target = self.facts.world.n_items, self.facts.target
-        if self.facts.adaptive:
-            table = item_table(download, m)
-            crafted = None if table is None else with_row(upload, target, _uphill(table, self.facts.popular), m)
-            if crafted is not None:
-                return crafted
-        return times(only_item(upload, target, m), BOOST)
+        table = item_table(download, m) if self.facts.adaptive else None
+        crafted = None if table is None else with_row(upload, target, _uphill(table, self.facts.popular), m)
+        return times(only_item(upload, target, m), BOOST) if crafted is None else crafted
 
 
 def _uphill(table: NDArray[np.float32], popular: NDArray[Any]) -> NDArray[np.float32]:

@@ -74,6 +74,11 @@ class Found:
     """How many items the client has."""
     blind: Float64 | None = None  # [n_items] what it would have guessed without the message that it reads
 
+    @classmethod
+    def of(cls, chosen: NDArray[np.bool_], scores: Float64 | None = None) -> Found:
+        """Items that are named, and so how many there are."""
+        return cls(chosen.astype(float) if scores is None else scores, chosen, float(chosen.sum()))
+
 
 class Reader(ABC):
     """Somebody who reads messages and keeps to the protocol."""
@@ -88,6 +93,17 @@ class Reader(ABC):
     @abstractmethod
     def read(self, seen: Sequence[Seen]) -> list[Found | None]:
         """A guess for each client; None where the messages have nothing of the kind it reads."""
+
+
+class Alone(Reader):
+    """A reader that looks at each client by itself."""
+
+    def read(self, seen: Sequence[Seen]) -> list[Found | None]:
+        return [self.one(client) for client in seen]
+
+    @abstractmethod
+    def one(self, seen: Seen) -> Found | None:
+        """A guess about this client, or None."""
 
 
 @dataclass(frozen=True)

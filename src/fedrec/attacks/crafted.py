@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedrec.core.messages import Axis, Rows, fields_of
 from fedrec.data.ragged import offsets
 from fedrec.maths.packed import packed_size, row_starts
-from fedrec.privacy.fields import with_fields
+from fedrec.privacy.fields import contents, with_fields
 
 BOOST = 100.0
 """How many times the honest change."""
@@ -89,15 +89,13 @@ def item_table(download: Any, n_items: int) -> NDArray[np.float32] | None:
 
 
 def _changed(upload: Any, change: Any) -> Any:
+    """The upload with every protected field's numbers changed."""
     fields: dict[str, Any] = {}
-    for spec in dataclasses.fields(upload):
-        content = getattr(upload, spec.name)
-        if not spec.metadata.get("protect", True) or content is None:
+    for spec, name, content in contents(upload):
+        if not spec.metadata.get("protect", True):
             continue
         if isinstance(content, Rows):
-            fields[spec.name] = dataclasses.replace(content, values=change(content.values))
-        elif isinstance(content, dict):
-            fields[spec.name] = {key: change(array) for key, array in content.items()}
+            fields[name] = dataclasses.replace(content, values=change(content.values))
         elif isinstance(content, np.ndarray) and content.dtype.kind == "f":
-            fields[spec.name] = change(content)
-    return dataclasses.replace(upload, **fields)
+            fields[name] = change(content)
+    return with_fields(upload, fields)

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedrec.attacks.contract import AttackCard, Float64, Found, Reader, Seen
-from fedrec.attacks.named_items import NamedItems
-from fedrec.attacks.principal_sign import PrincipalSign
-from fedrec.attacks.touched_rows import TouchedRows
-from fedrec.core.messages import Axis, fields_of
+from fedrec.attacks.contract import Alone, AttackCard, Float64, Found, Reader, Seen
+from fedrec.attacks.one_upload import NamedItems, PrincipalSign, TouchedRows
+from fedrec.core.messages import personal_fields
 from fedrec.core.newcomers import folded
 from fedrec.core.population import new_block
 from fedrec.data.ragged import Int32, Ragged, offsets
@@ -79,8 +77,9 @@ def history_of(seen: Seen) -> Int32 | None:
     drawn = float(getattr(seen.method.settings, "negatives", 0)) > 0
     for end in range(len(seen.rounds), 0, -1):  # the last one that says something: some methods send only once
         part = replace(seen, rounds=seen.rounds[:end])
-        for reader in (NamedItems(), PrincipalSign() if drawn else TouchedRows(), TouchedRows()):
-            (found,) = reader.read([part])
+        readers: tuple[Alone, ...] = (NamedItems(), PrincipalSign() if drawn else TouchedRows(), TouchedRows())
+        for reader in readers:
+            found = reader.one(part)
             if found is not None and found.chosen is not None and found.chosen.any():
                 return np.flatnonzero(found.chosen).astype(np.int32)
     return None
@@ -88,7 +87,9 @@ def history_of(seen: Seen) -> Int32 | None:
 
 def _ranks(seen: Sequence[Seen], place: int, histories: Sequence[Int32 | None]) -> Iterator[Float64]:
     """For each client ``[n_items]``, where items stand with what it was sent; its history comes last."""
-    for some in _alike(seen, place):
+    everyone = list(range(len(seen)))
+    alike = bool(seen) and not personal_fields(seen[0].rounds[place].download)
+    for some in [everyone] if alike else [[number] for number in everyone]:  # who was sent the same, together
         own = [history for history in (histories[number] for number in some) if history is not None]
         lists = Ragged(offsets(np.array([len(history) for history in own])), np.concatenate(own))
         first = seen[some[0]]
@@ -99,12 +100,3 @@ def _ranks(seen: Sequence[Seen], place: int, histories: Sequence[Int32 | None]) 
             ranks = np.empty(len(row))
             ranks[np.argsort(-row, kind="stable")] = np.arange(len(row))
             yield ranks
-
-
-def _alike(seen: Sequence[Seen], place: int) -> list[list[int]]:
-    """Clients that were sent the same, together; each alone where downloads are personal."""
-    numbers = list(range(len(seen)))
-    if not seen:
-        return []
-    personal = any(axis is not Axis.SHARED for _, axis, _ in fields_of(seen[0].rounds[place].download))
-    return [[number] for number in numbers] if personal else [numbers]

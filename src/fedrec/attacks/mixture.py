@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from fedrec.attacks.contract import AttackCard, Found, Reader, Seen
+from fedrec.attacks.contract import Alone, AttackCard, Found, Seen
 from fedrec.attacks.per_item import along_first_direction
 from fedrec.core.messages import Axis, fields_of
 
 
-class Mixture(Reader):
+class Mixture(Alone):
     """A mixture made for one client is close to its nearest others: their items stand out in what it receives.
 
     The participant takes the first download off the last one and its own last change off that; what is left moved
@@ -26,9 +24,6 @@ class Mixture(Reader):
         who="participant",
         sees="its own downloads and uploads; nothing where everybody receives the same",
     )
-
-    def read(self, seen: Sequence[Seen]) -> list[Found | None]:
-        return [self.one(client) for client in seen]
 
     def one(self, seen: Seen) -> Found | None:
         first, last = seen.rounds[0].download, seen.rounds[-1].download

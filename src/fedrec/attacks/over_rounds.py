@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from fedrec.attacks.contract import AttackCard, Found, Reader, Seen
-from fedrec.attacks.per_item import along_first_direction, tables, touched
+from fedrec.attacks.contract import Alone, AttackCard, Float64, Found, Seen
+from fedrec.attacks.per_item import along_first_direction, main_table, touched
 
 
-class Intersection(Reader):
+class Intersection(Alone):
     """Negatives are drawn anew each round, a client's own items are there every time."""
 
     name = "intersection"
@@ -22,19 +20,15 @@ class Intersection(Reader):
         sees="several uploads of one client",
     )
 
-    def read(self, seen: Sequence[Seen]) -> list[Found | None]:
-        found: list[Found | None] = []
-        for one in seen:
-            per_round = [next(iter(tables(one, place).values()), None) for place in range(len(one.rounds))]
-            known = [touched(table) for table in per_round if table is not None]
-            count = np.sum(known, axis=0) if known else None
-            found.append(
-                None if count is None else Found(count / len(known), count == len(known), (count == len(known)).sum())
-            )
-        return found
+    def one(self, seen: Seen) -> Found | None:
+        known = [touched(table) for table in _tables(seen)]
+        if not known:
+            return None
+        count = np.sum(known, axis=0)
+        return Found.of(count == len(known), count / len(known))
 
 
-class Averaging(Reader):
+class Averaging(Alone):
     """Noise that is drawn anew each round averages out."""
 
     name = "averaging"
@@ -46,15 +40,16 @@ class Averaging(Reader):
         sees="several uploads of one client; as many items are named as the client has",
     )
 
-    def read(self, seen: Sequence[Seen]) -> list[Found | None]:
-        found: list[Found | None] = []
-        for one in seen:
-            per_round = [next(iter(tables(one, place).values()), None) for place in range(len(one.rounds))]
-            known = [table for table in per_round if table is not None]
-            if not known:
-                found.append(None)
-                continue
-            square = known[0].shape[1] == len(known[0])
-            each = [np.linalg.norm(table, axis=1) if square else along_first_direction(table) for table in known]
-            found.append(Found(np.mean([scores / max(scores.std(), 1e-12) for scores in each], axis=0)))
-        return found
+    def one(self, seen: Seen) -> Found | None:
+        known = _tables(seen)
+        if not known:
+            return None
+        square = known[0].shape[1] == len(known[0])
+        each = [np.linalg.norm(table, axis=1) if square else along_first_direction(table) for table in known]
+        return Found(np.mean([scores / max(scores.std(), 1e-12) for scores in each], axis=0))
+
+
+def _tables(seen: Seen) -> list[Float64]:
+    """The main table of each round that has one."""
+    each = (main_table(seen, place) for place in range(len(seen.rounds)))
+    return [table for table in each if table is not None]

@@ -1,4 +1,4 @@
-"""PipAttack: a cold item is moved to where the popular items are."""
+"""A cold item is moved to where the popular items are: PipAttack, model replacement, and PIECK."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.attacks.contract import AttackCard, Poison
+from fedrec.attacks.contract import AttackCard, Facts, Poison
 from fedrec.attacks.crafted import BOOST, item_table, with_row
 from fedrec.core.method import Keys
 
@@ -43,3 +43,48 @@ class PipAttack(Poison):
             return None
         pull = self.length * table[self.popular(table)].mean(0) - table[target]
         return with_row(upload, target, pull if self.facts.adaptive else BOOST * pull, m)
+
+
+class Replacement(PipAttack):
+    """The difference between the row that is wanted and the row that is there, a hundred times, so that it is still
+    large after the mean over all clients. The wanted row points where the popular items' rows point on average, which
+    is where nearly all users' vectors point, and is longer than they are. Unlike a boosted gradient, the push does
+    not fade once the dishonest clients' own scores are right, and it stops where the row is long enough: a row without
+    bounds drives away everybody who draws it as a negative. Adaptive: the difference once.
+    """
+
+    name = "replacement"
+    card = AttackCard(
+        title="promote a cold item: its row is replaced by a longer version of the popular items' mean",
+        paper="Bagdasaryan et al., How to backdoor federated learning, AISTATS 2020 (model replacement), with the "
+        "direction of PipAttack (Zhang et al., WSDM 2022)",
+        who="clients",
+        sees="its download, and which items are popular",
+    )
+    length = 20.0  # it must outbid each of them for nearly everybody
+
+
+class Pieck(PipAttack):
+    """PIECK-IPE: the items whose rows change most from round to round are the popular ones (popular item mining), and
+    the item's row is aligned with theirs. The first round only watches.
+    """
+
+    name = "pieck"
+    card = AttackCard(
+        title="promote a cold item: its row is aligned with the rows that move most",
+        paper="Zhang et al., Preventing the popular item embedding based attack in federated recommendations, "
+        "ICDE 2024 (PIECK-IPE)",
+        who="clients",
+        sees="its downloads",
+    )
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.before: NDArray[np.float32] | None = None
+        self.moved = np.zeros(facts.world.n_items)
+
+    def popular(self, table: NDArray[np.float32]) -> NDArray[Any]:
+        if self.before is not None and self.before is not table:
+            self.moved += np.linalg.norm(table - self.before, axis=1)
+        self.before = table
+        return np.argsort(-self.moved, kind="stable")[:20]

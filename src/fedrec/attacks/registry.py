@@ -11,26 +11,26 @@ Kind = type[Reader] | type[Poison]
 
 BUILT_IN: dict[str, str] = {
     # a curious server
-    "touched": "fedrec.attacks.touched_rows:TouchedRows",
-    "norms": "fedrec.attacks.row_norms:RowNorms",
-    "sign": "fedrec.attacks.principal_sign:PrincipalSign",
-    "named": "fedrec.attacks.named_items:NamedItems",
+    "touched": "fedrec.attacks.one_upload:TouchedRows",
+    "norms": "fedrec.attacks.one_upload:RowNorms",
+    "sign": "fedrec.attacks.one_upload:PrincipalSign",
+    "named": "fedrec.attacks.one_upload:NamedItems",
     "intersection": "fedrec.attacks.over_rounds:Intersection",
     "averaging": "fedrec.attacks.over_rounds:Averaging",
     "imia": "fedrec.attacks.shadows:Shadows",
     "size": "fedrec.attacks.history_size:HistorySize",
-    "losses": "fedrec.attacks.losses:Losses",
+    "losses": "fedrec.attacks.history_size:Losses",
     "metrics": "fedrec.attacks.metric_sums:MetricSums",
     # a curious participant
     "mixture": "fedrec.attacks.mixture:Mixture",
     # dishonest clients
     "boost": "fedrec.attacks.boost:Boost",
     "pipattack": "fedrec.attacks.pipattack:PipAttack",
-    "replacement": "fedrec.attacks.replacement:Replacement",
-    "pieck": "fedrec.attacks.pieck:Pieck",
+    "replacement": "fedrec.attacks.pipattack:Replacement",
+    "pieck": "fedrec.attacks.pipattack:Pieck",
     "flip": "fedrec.attacks.untargeted:Flip",
     "noise": "fedrec.attacks.untargeted:NoiseUpload",
-    "fedattack": "fedrec.attacks.fedattack:FedAttack",
+    "fedattack": "fedrec.attacks.untargeted:FedAttack",
     "sizes": "fedrec.attacks.untargeted:InflatedSizes",
     "free-rider": "fedrec.attacks.untargeted:FreeRider",
 }

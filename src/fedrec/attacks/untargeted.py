@@ -1,4 +1,4 @@
-"""Damage without a target, and clients that give nothing: sign flips, noise, inflated sizes, free riders."""
+"""Damage without a target, and clients that give nothing: sign flips, noise, hard samples, sizes, free riders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedrec.attacks.contract import AttackCard, Poison
+from fedrec.attacks.contract import AttackCard, Float64, Poison
 from fedrec.attacks.crafted import BOOST, noise_like, nothing, times
-from fedrec.core.messages import Limit
 from fedrec.core.method import Keys
+from fedrec.robust.fields import weight_fields
 
 
 class Flip(Poison):
@@ -44,6 +45,29 @@ class NoiseUpload(Poison):
         return noise_like(upload, draws, 1.0 if self.facts.adaptive else 10.0)
 
 
+class FedAttack(Poison):
+    """A dishonest client takes the items it likes least for its own, and so what it likes for negatives.
+
+    Its upload has the length and the look of an honest one, so it is adaptive as it is.
+    """
+
+    name = "fedattack"
+    wants_scores = True
+    card = AttackCard(
+        title="train honestly on the items one likes least (hardest samples)",
+        paper="Wu et al., FedAttack: effective and covert poisoning attack on federated recommendation via hard "
+        "sampling, KDD 2022",
+        who="clients",
+        sees="its own data and model",
+    )
+
+    def trains_on(self, scores: Float64, own: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.sort(np.argsort(scores, kind="stable")[: len(own)]).astype(np.int32)
+
+    def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:
+        return upload
+
+
 class InflatedSizes(Poison):
     """An honest change turned round that claims to come from as many interactions as there can be."""
 
@@ -56,13 +80,8 @@ class InflatedSizes(Poison):
     )
 
     def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:
-        fields: dict[str, Any] = {}
-        cutting = {spec.metadata.get("counted_by") for spec in dataclasses.fields(upload)}
-        for spec in dataclasses.fields(upload):
-            content = getattr(upload, spec.name)
-            owned = getattr(spec.metadata.get("range"), "high", None) is Limit.OWNED
-            if owned and content is not None and spec.name not in cutting:
-                fields[spec.name] = np.full_like(content, self.facts.world.n_items)
+        most = self.facts.world.n_items
+        fields = {name: np.full_like(getattr(upload, name), most) for name in weight_fields(upload)}
         return dataclasses.replace(times(upload, -1.0), **fields) if fields else None
 
 

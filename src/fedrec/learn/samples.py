@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.block import Block
-from fedrec.data.ragged import Int64, offsets
+from fedrec.data.ragged import Int32, Int64, offsets
 from fedrec.errors import BadInput
 from fedrec.extras import installed
 from fedrec.keyed import U64
@@ -124,10 +124,7 @@ def draw_numpy(block: Block, negatives: int, keys: U64, pairs: bool) -> Samples:
 def _compact(
     block: Block, sizes: Counts, place: Int64, user: NDArray[np.int32], label: NDArray[np.uint8], pairs: bool
 ) -> Samples:
-    """Compact rows out of (client, item) numbers: client after client, ids ascending."""
-    unique, inverse = np.unique(place, return_inverse=True)
-    owner = unique // max(block.n_items, 1)
-    rows_start = offsets(np.bincount(owner, minlength=block.n_clients))
+    rows_start, rows_ids, inverse = compact_rows(place, block)
     row = (inverse - rows_start[place // max(block.n_items, 1)]).astype(np.int32)
     half = len(user)
     return Samples(
@@ -137,5 +134,13 @@ def _compact(
         label=label,
         negative=row[half:] if pairs else None,
         rows_start=rows_start,
-        rows_ids=(unique - owner * block.n_items).astype(np.int32),
+        rows_ids=rows_ids,
     )
+
+
+def compact_rows(place: Int64, block: Block) -> tuple[Int64, Int32, Int64]:
+    """Compact rows out of (client, item) numbers: where each client's begin, their ids, ascending, and who is where."""
+    unique, inverse = np.unique(place, return_inverse=True)
+    owner = unique // max(block.n_items, 1)
+    start = offsets(np.bincount(owner, minlength=block.n_clients))
+    return start, (unique - owner * block.n_items).astype(np.int32), inverse

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedrec.backbones.base import Backbone
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
+from fedrec.data.ragged import Int64
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.learn.sample_arrays import Samples
@@ -80,6 +81,17 @@ def shared_networks(backbone: Backbone, networks: dict[str, Array], block: Block
                 f"network {name} has shape {networks[name].shape}; give {shape}, or {stacked} of them stacked"
             )
     return frozenset(found)
+
+
+def stacked(array: Array, shared: bool, places: Int64) -> Float32:
+    """A network of these clients (or users), one after another, as a copy; ``shared``: it came once for all."""
+    return np.array(np.broadcast_to(array, (len(places), *array.shape)) if shared else array[places], np.float32)
+
+
+def unmoved(networks: dict[str, Array], shared: frozenset[str], clients: int) -> dict[str, Float32]:
+    """Room for the changes of all clients' networks: zeros."""
+    shapes = {name: (clients, *one.shape) if name in shared else one.shape for name, one in networks.items()}
+    return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
 
 def check_fit(block: Block, samples: Samples, users: Float32, table: Float32) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
+from fedrec.core.fold import Float64
+from fedrec.maths.lowrank_similarity import column_signs
 
 DEPENDENT = 1e-10
 """Directions whose share of the basis's size is less than this are none."""
@@ -45,8 +45,7 @@ def grown(vectors: Float64, images: Float64, block: Float64, image: Float64) -> 
     mixture = whitened @ rotation[:, ::-1]  # largest first
     whole = basis @ mixture
     kept = min(vectors.shape[1], whole.shape[1])
-    signs = np.sign(whole[np.abs(whole[:, :kept]).argmax(0), np.arange(kept)])
-    signs = np.where(signs == 0, 1.0, signs)
+    signs = column_signs(whole[:, :kept])
     return Space(
         _padded(whole[:, :kept] * signs, vectors.shape[1]),
         _padded(moved @ (mixture[:, :kept] * signs), vectors.shape[1]),

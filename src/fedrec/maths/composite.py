@@ -9,21 +9,21 @@ used, not at start-up.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fedrec.core import disk_array
+from fedrec.core.messages import Array
+from fedrec.data.ragged import Int64
 from fedrec.maths.gram import COLUMNS, ROWS, SPARSE, add_upper
 from fedrec.maths.simplex import project
+from fedrec.maths.subspaces import padded
 
-Array = NDArray[Any]
 Tables = Array | Tensor
-Int64 = NDArray[np.int64]
 
 ANGLE_ROWS = 96
 """Clients in a block of pairs where rows have the length of the client's list, as short as it may be."""
@@ -42,19 +42,25 @@ def on_device(tables: Array, device: str) -> Tables:
     return torch.from_numpy(np.ascontiguousarray(tables)).to(device) if room < free else tables
 
 
+def products(
+    tables: Tables, clients: Int64 | None, device: str, change: Callable[[slice, Tensor], Tensor] | None = None
+) -> Tensor:
+    """Products ``[n, n]`` of whole tables, or of what ``change(place, part)`` makes of each slice, in place."""
+    count = len(tables) if clients is None else len(clients)
+    gram = torch.zeros((count, count), dtype=torch.float32, device=device)
+    for place, part in slices(tables, clients, device, fresh=change is not None):
+        add_products(gram, (part if change is None else change(place, part)).reshape(count, -1))
+    mirror(gram)
+    return gram
+
+
 def squared_distances(tables: Tables, clients: Int64 | None = None, device: str = "cpu") -> Tensor:
     """``||Q_u - Q_v||^2`` of whole tables ``[n, n]``, through the Gram matrix of the centred tables.
 
     Distances do not change when the mean table is taken off, and what is left is small: so the cancellation
     in ``|a|^2 + |b|^2 - 2 a.b`` costs no digits that matter.
     """
-    count = len(tables) if clients is None else len(clients)
-    gram = torch.zeros((count, count), dtype=torch.float32, device=device)
-    for _, part in slices(tables, clients, device):
-        flat = part.reshape(count, -1)
-        flat -= flat.mean(0)
-        add_products(gram, flat)
-    mirror(gram)
+    gram = products(tables, clients, device, lambda _, part: part.sub_(part.mean(0)))
     norms = gram.diagonal().clone()
     squares = gram.mul_(-2).add_(norms[:, None]).add_(norms[None, :]).clamp_(min=0)
     squares.fill_diagonal_(0)
@@ -107,11 +113,11 @@ def mean_angles(vectors: Array, start: Int64, device: str = "cpu") -> Tensor:
     order = np.argsort(counts, kind="stable")
     total = torch.zeros((n, n), dtype=torch.float32, device=device)
     for column in range(k):
-        padded = _padded(np.ascontiguousarray(vectors[:, column]), start, order, device)  # [n, longest]
+        rows = torch.from_numpy(padded(vectors[:, column], start, counts, order)).to(device)  # [n, longest]
         for begin in range(0, n, ANGLE_ROWS):
             end = min(begin + ANGLE_ROWS, n)
             width = int(counts[order[end - 1]])
-            inner = padded[begin:end, :width] @ padded[begin:, :width].T
+            inner = rows[begin:end, :width] @ rows[begin:, :width].T
             total[begin:end, begin:] += inner.clamp_(-1, 1).arccos_()
     mirror(total)
     total /= k
@@ -250,16 +256,6 @@ def slices(
             yield place, torch.from_numpy(own.copy() if (fresh and shared) or not writeable else own).to(device)
 
 
-def gram_on_device(tables: Tables, clients: Int64 | None, device: str) -> NDArray[np.float32]:
-    """Products ``[n, n]`` of whole tables, made on the device."""
-    count = len(tables) if clients is None else len(clients)
-    gram = torch.zeros((count, count), dtype=torch.float32, device=device)
-    for _, part in slices(tables, clients, device, fresh=False):
-        add_products(gram, part.reshape(count, -1))
-    mirror(gram)
-    return gram.cpu().numpy()
-
-
 def add_products(gram: Tensor, flat: Tensor) -> None:
     """``gram += flat flat^T``, on and above the diagonal only."""
     if gram.device.type == "cpu":
@@ -279,13 +275,3 @@ def mirror(matrix: Tensor) -> None:
         own = matrix[begin:end, begin:end]
         own.copy_(own.triu() + own.triu(1).T)
         matrix[end:, begin:end] = matrix[begin:end, end:].T
-
-
-def _padded(values: Array, start: Int64, order: Int64, device: str) -> Tensor:
-    """Ragged lists as rows of ``[n, longest]``, in the given order, zeros behind."""
-    counts = np.diff(start)
-    padded = np.zeros((len(counts), int(counts.max(initial=1))), np.float32)
-    rank = np.argsort(order, kind="stable")
-    owner = np.repeat(np.arange(len(counts)), counts)
-    padded[rank[owner], np.arange(len(values)) - start[owner]] = values
-    return torch.from_numpy(padded).to(device)

@@ -13,6 +13,7 @@ import numpy as np
 from fedrec.core import disk_array
 from fedrec.core.messages import Float32
 from fedrec.data.ragged import Int64
+from fedrec.maths.packed import mirror
 
 COLUMNS = 4096
 """Numbers of each table that are handled at once."""
@@ -49,12 +50,3 @@ def add_upper(total: Float32, flat: Float32) -> None:
     made: Any = ssyrk(1.0, np.ascontiguousarray(flat).T, beta=1.0, c=total.T, trans=1, lower=1, overwrite_c=1)
     if not np.shares_memory(made, total):
         total[...] = made.T
-
-
-def mirror(total: Float32) -> None:
-    """Copy what lies above the diagonal below it, block by block, in place."""
-    for begin in range(0, len(total), ROWS):
-        end = begin + ROWS
-        own = total[begin:end, begin:end]
-        own[...] = np.triu(own) + np.triu(own, 1).T
-        total[end:, begin:end] = total[begin:end, end:].T

@@ -24,9 +24,9 @@ def cosines(tables: Float32, clients: Int64 | None = None, device: str = "cpu") 
     if device == "cpu":
         products = gram(tables, clients)
     else:
-        from fedrec.maths.composite import gram_on_device
+        from fedrec.maths import composite
 
-        products = gram_on_device(tables, clients, device)
+        products = composite.products(tables, clients, device).cpu().numpy()
     lengths = np.sqrt(np.maximum(products.diagonal(), 1e-30))
     products /= lengths[:, None]
     products /= lengths[None, :]

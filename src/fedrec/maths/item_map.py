@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float32 = NDArray[np.float32]
+from fedrec.core.messages import Float32
 
 
 def item_features(table: Float32, mid: Float32, out: Float32) -> Float32:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
+from fedrec.core.fold import Float64
+
 Floating = NDArray[np.floating[Any]]
 EPS = float(np.finfo(np.float64).eps)
 
@@ -42,7 +43,7 @@ def _of_square(left: Float64, rank: int) -> Truncated:
     squares = left.T @ left
     values, basis = _largest(squares, rank)
     own = left @ basis
-    own = np.pad(own * _signs(own), ((0, 0), (0, rank - len(values))))
+    own = np.pad(own * column_signs(own), ((0, 0), (0, rank - len(values))))
     return Truncated(own, own.copy(), _lost(values, float((squares**2).sum())))
 
 
@@ -59,7 +60,7 @@ def _of_product(left: Float64, right: Float64, rank: int) -> Truncated:
     found, inner = _largest(squares, rank)
     values = np.sqrt(found)  # S
     own, other = left @ (to_left @ (inner * np.sqrt(values))), right @ (to_right @ (inner / np.sqrt(values)))
-    signs, pad = _signs(own), ((0, 0), (0, rank - len(values)))
+    signs, pad = column_signs(own), ((0, 0), (0, rank - len(values)))
     return Truncated(np.pad(own * signs, pad), np.pad(other * signs, pad), _lost(values, float(np.trace(squares))))
 
 
@@ -80,7 +81,7 @@ def _lost(values: Float64, total: float) -> float:
     return float(np.sqrt(max(0.0, 1.0 - float((values**2).sum()) / total))) if total else 0.0
 
 
-def _signs(vectors: Float64) -> Float64:
+def column_signs(vectors: Float64) -> Float64:
     """Signs that make the largest entry of each column positive, so that runs agree."""
     if not vectors.size:
         return np.ones(vectors.shape[1])
@@ -94,7 +95,7 @@ def top_factors(similarity: Floating, rank: int) -> Float64:
     ``similarity`` ``[m, m]`` is symmetric; negative eigenvalues (noise) count as zero.
     """
     values, vectors = _largest(np.asarray(similarity, np.float64), rank)
-    return np.pad(vectors * _signs(vectors) * np.sqrt(values), ((0, 0), (0, rank - len(values))))
+    return np.pad(vectors * column_signs(vectors) * np.sqrt(values), ((0, 0), (0, rank - len(values))))
 
 
 @dataclass

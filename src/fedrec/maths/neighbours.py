@@ -5,25 +5,21 @@ the rows in which a client differs most; a keyed random sketch of these differen
 find each client's best candidates; for those alone, similarity (FedCA Eq. 6) and complementarity (Eq. 7) are
 computed exactly, and Eq. (8) is solved on them. So the only errors are a missed candidate and rows that were
 not listed; with all clients as candidates and room for all rows the result is the exact one.
-
-Imports torch: import this module where it is used, not at start-up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from fedrec import keyed
-from fedrec.maths.simplex import project
-
-Float32 = NDArray[np.float32]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
+from fedrec.core.messages import Float32
+from fedrec.data.ragged import Int32, Int64
+from fedrec.maths.subspaces import padded
+from fedrec.threads import over_rows
 
 WIDTH = 64
 """Numbers in a sketch: squared distances come out with a deviation of about sqrt(2 / WIDTH)."""
@@ -45,9 +41,6 @@ class FewRows:
     def none(cls, clients: int, rows: int, dim: int, n_items: int) -> FewRows:
         """Tables that do not differ."""
         return cls(np.full((clients, rows), n_items, np.int32), np.zeros((clients, rows, dim), np.float32), n_items)
-
-    def take(self, clients: Any) -> FewRows:
-        return FewRows(self.ids[clients], self.values[clients], self.n_items)
 
     def added(self, base: Float32) -> Float32:
         """Whole tables ``[clients, n_items, d]``."""
@@ -113,6 +106,8 @@ def candidates(
     longest). Clients are taken in order of length, so that a block meets the others through no more rows
     than its own longest has. A client is always its own first candidate.
     """
+    import torch
+
     n = len(proxy)
     count = min(count, n)
     given = None if vectors is None or start is None or complementary == 0 else (vectors, start)
@@ -121,7 +116,7 @@ def candidates(
     rank_by = torch.from_numpy(proxy[order].astype(np.float32)).to(device)
     points = None if sketches is None else torch.from_numpy(sketches[order]).to(device)
     norms = None if points is None else (points**2).sum(1)
-    heads = None if given is None else torch.from_numpy(_heads(*given, counts, order)).to(device)
+    heads = given and [torch.from_numpy(padded(own, given[1], counts, order)).to(device) for own in given[0].T]
     found = np.empty((n, count), np.int64)
     step = max(1, AT_ONCE // n)
     for first in range(0, n, step):
@@ -155,39 +150,31 @@ def sparse_weights(
     scale: float = 1.0,
 ) -> Float32:
     """Weights ``[n, count]`` of the candidates: Eq. (6) and (7) exactly, Eq. (8) on the candidates alone."""
-    from fedrec.maths.neighbours_kernel import in_pieces, pair_angles, pair_squares
+    import torch
+
+    from fedrec.maths.neighbours_kernel import pair_angles, pair_squares
+    from fedrec.maths.simplex import project
 
     n = len(others)
     point = proxy[others]
     if tables is not None and similar:
         squares = np.empty(others.shape)
         norms = np.einsum("cld,cld->c", tables.values, tables.values, dtype=np.float64)
-        in_pieces(pair_squares, n, tables.ids, tables.values, norms, tables.n_items, others, squares)
+        over_rows(pair_squares, n, (tables.ids, tables.values, norms, tables.n_items, others, squares))
         point = point + similar / (1 + squares)
     if vectors is not None and start is not None and complementary:
         angles = np.empty(others.shape)
-        in_pieces(pair_angles, n, vectors, start, others, angles)
+        over_rows(pair_angles, n, (vectors, start, others, angles))
         point = point + complementary * (np.sin(angles) if kind == "sin" else np.cos(angles))
     return project(torch.from_numpy(point / scale)).numpy().astype(np.float32)
 
 
 def mix_few(tables: FewRows, others: Int64, weights: Float32, rows: int) -> FewRows:
     """``sum_v w_uv Q_v`` over the candidates; of the rows that occur, the ``rows`` largest."""
-    from fedrec.maths.neighbours_kernel import in_pieces, mix_rows
+    from fedrec.maths.neighbours_kernel import mix_rows
 
     clients, _, dim = tables.values.shape
     found = FewRows.none(clients, rows, dim, tables.n_items)
-    in_pieces(mix_rows, clients, tables.ids, tables.values, tables.n_items, others, weights, found.ids, found.values)
+    given = (tables.ids, tables.values, tables.n_items, others, weights)
+    over_rows(mix_rows, clients, (*given, found.ids, found.values))
     return found
-
-
-def _heads(vectors: Any, start: Any, counts: Int64, order: Int64) -> Float32:
-    """The first ``counts`` rows of every client's X_u, padded, clients in this order: ``[k, n, longest]``."""
-    n, k = len(counts), vectors.shape[1]
-    heads = np.zeros((k, n, int(counts.max(initial=1))), np.float32)
-    rank = np.empty(n, np.int64)
-    rank[order] = np.arange(n)
-    owner = np.repeat(np.arange(n), counts)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    heads[:, rank[owner], place] = vectors[start[owner] + place].T
-    return heads

@@ -6,20 +6,16 @@ differences from a table that all share, zero where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from fedrec.compiled import njit
-from fedrec.threads import on_threads, thread_count
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def pair_squares(first, last, ids, values, norms, n_items, others, found):  # type: ignore[no-untyped-def]
-    """``||Q_u - Q_v||^2`` of the clients ``first .. last`` and their candidates, by merging ascending ids."""
+def pair_squares(clients, ids, values, norms, n_items, others, found):  # type: ignore[no-untyped-def]
+    """``||Q_u - Q_v||^2`` of some clients and their candidates, by merging ascending ids."""
     length, dim = ids.shape[1], values.shape[2]
-    for u in range(first, last):
+    for u in clients:
         for j in range(others.shape[1]):
             v = others[u, j]
             a, b, inner = 0, 0, 0.0
@@ -39,10 +35,10 @@ def pair_squares(first, last, ids, values, norms, n_items, others, found):  # ty
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def pair_angles(first, last, vectors, start, others, found):  # type: ignore[no-untyped-def]
-    """Eq. (7)'s mean angle of the clients ``first .. last`` and their candidates."""
+def pair_angles(clients, vectors, start, others, found):  # type: ignore[no-untyped-def]
+    """Eq. (7)'s mean angle of some clients and their candidates."""
     k = vectors.shape[1]
-    for u in range(first, last):
+    for u in clients:
         for j in range(others.shape[1]):
             v = others[u, j]
             both = min(start[u + 1] - start[u], start[v + 1] - start[v])
@@ -56,14 +52,14 @@ def pair_angles(first, last, vectors, start, others, found):  # type: ignore[no-
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def mix_rows(first, last, ids, values, n_items, others, weights, out_ids, out_values):  # type: ignore[no-untyped-def]
-    """``sum_v w_uv Q_v`` of the clients ``first .. last``; of all rows that occur, those that differ most stay."""
+def mix_rows(clients, ids, values, n_items, others, weights, out_ids, out_values):  # type: ignore[no-untyped-def]
+    """``sum_v w_uv Q_v`` of some clients; of all rows that occur, those that differ most stay."""
     length, dim = ids.shape[1], values.shape[2]
     keep = out_ids.shape[1]
     sums = np.zeros((n_items, dim), np.float32)
     seen = np.full(n_items, -1, np.int64)
     listed = np.empty(n_items, np.int32)
-    for u in range(first, last):
+    for u in clients:
         count = 0
         for j in range(others.shape[1]):
             weight, v = weights[u, j], others[u, j]
@@ -97,10 +93,3 @@ def mix_rows(first, last, ids, values, n_items, others, weights, out_ids, out_va
             out_ids[u, i] = chosen[i]
             for t in range(dim):
                 out_values[u, i, t] = sums[chosen[i], t]
-
-
-def in_pieces(kernel: Callable[..., Any], count: int, *arguments: Any) -> None:
-    """Call ``kernel(first, last, *arguments)`` over pieces of ``count`` clients, on several threads."""
-    threads = thread_count()
-    step = max(1, -(-count // (threads * 8)))
-    on_threads(kernel, [(first, min(first + step, count), *arguments) for first in range(0, count, step)], threads)

@@ -40,12 +40,17 @@ def pack(matrix: NDArray[Any]) -> NDArray[Any]:
 def unpack(triangle: NDArray[Any], n: int) -> NDArray[Any]:
     """``[n (n + 1) / 2] -> [n, n]``, symmetric."""
     out = unpack_upper(triangle, n)
-    for i in range(0, n, SIDE):  # below the diagonal block by block: a column at a time would miss the cache
-        last = min(i + SIDE, n)
-        own = out[i:last, i:last]
-        own += np.triu(own, 1).T
-        out[last:, i:last] = out[i:last, last:].T
+    mirror(out)
     return out
+
+
+def mirror(matrix: NDArray[Any]) -> None:
+    """Copy what lies above the diagonal below it, in place; block by block, as a column at a time misses the cache."""
+    for begin in range(0, len(matrix), SIDE):
+        end = begin + SIDE
+        own = matrix[begin:end, begin:end]
+        own[...] = np.triu(own) + np.triu(own, 1).T
+        matrix[end:, begin:end] = matrix[begin:end, end:].T
 
 
 def unpack_upper(triangle: NDArray[Any], n: int) -> NDArray[Any]:

@@ -33,14 +33,13 @@ def cosines_of_changes(tables: Any, sent: Float32, clients: Int64, device: str =
     """Cosine ``[n, n]`` between the clients' changes ``Q_u - Q_sent``."""
     import torch
 
-    from fedrec.maths.composite import add_products, mirror, slices
+    from fedrec.maths.composite import products
 
-    gram = torch.zeros((len(clients), len(clients)), dtype=torch.float32, device=device)
-    for place, part in slices(tables, clients, device):
+    def moved(place: slice, part: Tensor) -> Tensor:
         start = sent[place] if sent.ndim == 2 else sent[clients, place]
-        part -= torch.from_numpy(np.ascontiguousarray(start)).to(device)
-        add_products(gram, part.reshape(len(clients), -1))
-    mirror(gram)
+        return part.sub_(torch.from_numpy(np.ascontiguousarray(start)).to(device))
+
+    gram = products(tables, clients, device, moved)
     lengths = gram.diagonal().clamp(min=1e-30).sqrt()
     return gram.div_(lengths[:, None]).div_(lengths[None, :]).clamp_(-1, 1)
 

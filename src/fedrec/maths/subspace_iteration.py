@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core.fold import Float64
 from fedrec.maths.interaction_matrix import inverse_root
-
-Float64 = NDArray[np.float64]
+from fedrec.maths.lowrank_similarity import column_signs
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def step(sent: Float64, returned: Float64, degrees: Float64, before: Pairs | Non
         kept = (before.vectors * before.values) @ (before.vectors.T @ (basis @ inverse))
         moved = share * moved + (1.0 - share) * kept
     vectors, values, _ = np.linalg.svd(moved, full_matrices=False)
-    return Pairs(vectors * _signs(vectors), values)
+    return Pairs(vectors * column_signs(vectors), values)
 
 
 def sent_of(pairs: Pairs, degrees: Float64) -> Float64:
@@ -62,10 +62,3 @@ def _inverse_factor(basis: Float64) -> Float64:
     """``R^-1`` of ``basis = Q R``; directions that the basis lacks come out as zero."""
     triangle = np.linalg.qr(basis, mode="r")
     return np.linalg.pinv(triangle, rcond=1e-10)
-
-
-def _signs(vectors: Float64) -> Float64:
-    """Signs that make the largest entry of each column positive, so that runs agree."""
-    largest = np.abs(vectors).argmax(0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return np.where(signs == 0, 1.0, signs)

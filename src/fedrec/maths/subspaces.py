@@ -6,11 +6,13 @@ Client side, in numpy. Rows of all clients lie one client after the other; clien
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+from fedrec.core.messages import Float32
+from fedrec.data.ragged import Int64
 
 SMALLEST = 1e-6
 """Singular values below this share of the largest are noise: their vectors are left zero."""
@@ -41,6 +43,15 @@ def left_singular(rows: NDArray[np.floating], start: Int64, k: int) -> Float32:
         own = values[start[c] : start[c + 1]] @ turn[c]
         found[start[c] : start[c + 1], :kept] = own * np.where(own.sum(0) < 0, -1.0, 1.0)
     return found.astype(np.float32)
+
+
+def padded(values: NDArray[Any], start: Int64, counts: Int64, order: Int64) -> Float32:
+    """The first ``counts`` entries of each client's list as rows ``[n, longest]`` in this order, zeros behind."""
+    found = np.zeros((len(counts), int(counts.max(initial=1))), np.float32)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found[np.argsort(order, kind="stable")[owner], place] = values[start[owner] + place]
+    return found
 
 
 def unit_columns(rows: NDArray[np.floating], start: Int64) -> Float32:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.maths.thin_filter import Float32, filtered
-
-Float64 = NDArray[np.float64]
+from fedrec.core.fold import Float64
+from fedrec.core.messages import Float32
+from fedrec.maths.thin_filter import filtered
 
 SMALLEST = 1e-6
 """The least that a diagonal entry of P may be of ``1 / T_jj``: noise in the eigenpairs can bring it below zero."""

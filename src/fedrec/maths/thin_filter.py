@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float32 = NDArray[np.float32]
+from fedrec.core.messages import Float32
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from fedrec.core.messages import Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.privacy.fields import Part
 from fedrec.robust.fields import View, weight_fields, with_numbers
-from fedrec.robust.lazy import Mapped
 from fedrec.robust.median import lower_median
+from fedrec.robust.spool import Mapped
 
 
 @dataclasses.dataclass(frozen=True)

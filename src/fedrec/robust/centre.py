@@ -19,9 +19,8 @@ from fedrec.core.messages import Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import offsets
 from fedrec.errors import BadInput
-from fedrec.privacy.fields import Part
 from fedrec.robust.fields import View
-from fedrec.robust.lazy import Mapped
+from fedrec.robust.spool import Mapped
 
 AT_ONCE = 1 << 24
 """Numbers that are sorted at once; the rest of a round lies where the uploads lie."""
@@ -40,26 +39,22 @@ class Centre:
                 "use bound, rows or krum"
             )
         clients = sum(len(reply.clients) for reply in replies)
-        centres: dict[str, Any] = {}
-        for part in view.parts(replies[0]):
-            whole = isinstance(part.content, Rows)
-            centres[part.name] = (
-                self.of_rows(replies, view, part, part.content.n_items, clients)  # type: ignore[union-attr]
-                if whole
-                else self.of_arrays(replies, view, part.name, part.numbers.shape[1])
-            )
+        centres = {
+            part.name: self.of_rows(replies, view, part, clients)
+            if isinstance(part.content, Rows)
+            else self.of_arrays(replies, view, part.name, part.width)
+            for part in view.parts(replies[0])
+        }
 
         def centred(place: int, reply: Reply[Any]) -> Reply[Any]:
             return view.filled(reply, [_repeated(part, centres[part.name]) for part in view.parts(reply)])
 
         return Mapped(replies, centred)
 
-    def of_rows(
-        self, replies: Sequence[Reply[Any]], view: View, like: Part, n_items: int, clients: int
-    ) -> NDArray[np.float64]:
+    def of_rows(self, replies: Sequence[Reply[Any]], view: View, like: Any, clients: int) -> NDArray[np.float64]:
         """``[n_items, width]`` for each row the centre of those who changed it, times their share of all clients who
         have it: all, unless rows that are not listed do not exist."""
-        name, width = like.name, like.width
+        name, width, n_items = like.name, like.width, like.content.n_items
         touched = np.zeros(n_items, np.int64)
         for reply in replies:
             touched += np.bincount(_part(view, reply, name).content.ids, minlength=n_items)

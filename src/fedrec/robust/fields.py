@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import Block
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Axis, Limit, Upload, fields_of
 from fedrec.core.method import Method, Reply
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.privacy.clip import norms_of
 from fedrec.privacy.fields import Part, protected, with_fields
-
-Float64 = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +62,9 @@ class View:
         """``[clients]`` how large each client's change is (L2, over all its fields)."""
         own = getattr(reply.upload, "norms", None)
         if own is not None:
-            return by_client(np.asarray(own(), np.float64) ** 2, self.users[reply.clients]) ** 0.5
+            users = self.users[reply.clients]
+            owner = np.repeat(np.arange(len(users)), users)
+            return np.bincount(owner, np.asarray(own(), np.float64) ** 2, minlength=len(users)) ** 0.5
         with np.errstate(over="ignore", invalid="ignore"):
             return norms_of(self.parts(reply), "l2", len(reply.clients))
 
@@ -85,12 +86,6 @@ class View:
 def with_numbers(reply: Reply[Any], fields: dict[str, Any]) -> Reply[Any]:
     """The reply with some fields of its upload replaced."""
     return dataclasses.replace(reply, upload=with_fields(reply.upload, fields))
-
-
-def by_client(values: Float64, users: Int64) -> Float64:
-    """Sums over each client's users."""
-    owner = np.repeat(np.arange(len(users)), users)
-    return np.bincount(owner, values, minlength=len(users)).astype(np.float64)
 
 
 def weight_fields(upload: Upload) -> list[str]:

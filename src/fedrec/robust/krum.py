@@ -19,7 +19,7 @@ from fedrec import keyed
 from fedrec.core.messages import Rows, gather
 from fedrec.core.method import Keys, Reply
 from fedrec.robust.fields import View
-from fedrec.robust.lazy import Mapped
+from fedrec.robust.spool import Mapped
 
 PLACES = 2048
 """Numbers of a sketch."""
@@ -37,16 +37,15 @@ class Krum:
         clients = np.concatenate([reply.clients for reply in replies])
         sketches = np.concatenate([sketch(reply, view, keyed.stream(keys.seed, "krum")) for reply in replies])
         kept = np.isin(clients, clients[self.chosen(sketches, clients, keys)])
-        ends = np.cumsum([len(reply.clients) for reply in replies])
+        cuts = np.cumsum([len(reply.clients) for reply in replies])[:-1]
+        here = [np.flatnonzero(part) for part in np.split(kept, cuts)]  # positions within each reply
 
         def left(place: int, reply: Reply[Any]) -> Reply[Any]:
-            here = np.flatnonzero(kept[ends[place] - len(reply.clients) : ends[place]])
-            if len(here) == len(reply.clients):
+            if len(here[place]) == len(reply.clients):
                 return reply
-            return Reply(reply.clients[here], gather(reply.upload, view.places(reply), here))
+            return Reply(reply.clients[here[place]], gather(reply.upload, view.places(reply), here[place]))
 
-        whole = [p for p, reply in enumerate(replies) if kept[ends[p] - len(reply.clients) : ends[p]].any()]
-        return Mapped(_Some(replies, whole), lambda place, reply: left(whole[place], reply))
+        return Mapped(replies, left, [place for place, some in enumerate(here) if len(some)])
 
     def chosen(self, points: NDArray[np.float64], clients: NDArray[Any], keys: Keys) -> NDArray[np.int64]:
         """Positions of the clients that are folded."""
@@ -63,19 +62,6 @@ class Krum:
             distances[others[None] == np.arange(n)[some, None]] = np.inf  # not itself
             scores[some] = np.sort(np.maximum(distances, 0), axis=1)[:, : min(near, len(others) - 1)].sum(1)
         return np.sort(np.argsort(scores, kind="stable")[: max(1, n - dishonest)])
-
-
-class _Some(Sequence[Any]):
-    """Some of a sequence's entries, by place."""
-
-    def __init__(self, whole: Sequence[Any], places: list[int]) -> None:
-        self.whole, self.places = whole, places
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.whole[self.places[index]]
 
 
 def sketch(reply: Reply[Any], view: View, key: int) -> NDArray[np.float64]:

@@ -1,9 +1,12 @@
-"""Uploads kept for a second look: in memory while there is room, in nameless files after."""
+"""Replies of a round as defences need them: kept for a second look, and changed when they are looked at.
+
+They are kept in memory while there is room, in nameless files after; what is changed has no second copy of a round.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,27 @@ def spooled(replies: Iterable[Reply[Any]], memory_mb: float) -> list[Reply[Any]]
         kept.append(reply if size <= left else dataclasses.replace(reply, upload=_on_disk(reply.upload)))
         left -= min(size, left)
     return kept
+
+
+class Mapped(Sequence[Reply[Any]]):
+    """Replies (at some ``places`` only), each passed through ``change(place, reply)`` every time it is asked for."""
+
+    def __init__(
+        self,
+        replies: Sequence[Reply[Any]],
+        change: Callable[[int, Reply[Any]], Reply[Any]],
+        places: Sequence[int] | None = None,
+    ) -> None:
+        self.replies, self.change = replies, change
+        self.places = range(len(replies)) if places is None else places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Mapped(self.replies, self.change, self.places[index])
+        return self.change(self.places[index], self.replies[self.places[index]])
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

@@ -25,7 +25,7 @@ from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.torch.optimisers import AdamRows, Dense, DenseRows, RowOptimiser, SgdRows
 from fedrec.learn.torch.random import from_words, orders
 from fedrec.learn.torch.workers import over_chunks
-from fedrec.learn.trained import Trained, Work, shared_networks
+from fedrec.learn.trained import Trained, Work, shared_networks, stacked, unmoved
 
 CPU_NUMBERS = 1 << 18
 """Numbers in one step's item vectors on the CPU: a few such arrays fit a core's cache."""
@@ -66,10 +66,7 @@ def train_batched(work: Work) -> Trained:
         rows_first=torch.as_tensor(samples.rows_start).to(device),
         rows_items=torch.as_tensor(samples.rows_ids).to(device),
         changes=torch.zeros((len(rows_ids), dim), device=device),
-        networks_out={
-            name: np.zeros((block.n_clients, *array.shape) if name in shared else array.shape, np.float32)
-            for name, array in work.networks.items()
-        },
+        networks_out=unmoved(work.networks, shared, block.n_clients),
         loss=np.zeros(block.n_clients),
     )
     limit = (CPU_NUMBERS if device == "cpu" else DEVICE_NUMBERS) // max(1, dim)  # samples of a step
@@ -80,7 +77,7 @@ def train_batched(work: Work) -> Trained:
         users=job.users_out,
         rows=Rows(rows_start, rows_ids, _returned(job.changes), block.n_items),
         loss=job.loss,
-        networks=dict(job.networks_out),
+        networks=job.networks_out,
     )
 
 
@@ -193,13 +190,9 @@ def _rows(job: _Job, clients: Int64, start: Tensor, adam: bool, steps: int) -> R
 
 
 def _network(job: _Job, name: str, clients: Int64, users: Int64, adam: bool) -> Dense:
-    array = job.networks[name]
-    if name in job.shared:
-        array = np.broadcast_to(array, (len(clients), *array.shape))
-    else:
-        array = array[users if name in job.backbone.per_user else clients]
-    value = torch.from_numpy(np.array(array, np.float32)).to(job.device)
     per_user = name in job.backbone.per_user
+    own = stacked(job.networks[name], name in job.shared, users if per_user else clients)
+    value = torch.from_numpy(own).to(job.device)
     rate = job.lr_users if per_user else job.settings.lr
     return Dense(value, rate, adam, 0.0 if per_user else job.settings.weight_decay)
 

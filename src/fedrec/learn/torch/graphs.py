@@ -9,7 +9,6 @@ so it is its own gradient and nothing needs to be recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,14 +58,12 @@ def train_graphs(
         from fedrec.learn.kernel.graphs import train_fused_graphs
 
         return train_fused_graphs(block, samples, users, table, settings, layers, order_keys)
-    users_out = np.array(users, np.float32)
     changes = np.zeros((len(samples.rows_ids), users.shape[1]), np.float32)
-    loss = np.zeros(block.n_clients)
+    rows = Rows(samples.rows_start, samples.rows_ids, changes, block.n_items)
+    out = Trained(np.array(users, np.float32), rows, np.zeros(block.n_clients))
     for clients in _together(samples, settings.batch_size, users.shape[1]):
-        _Chunk.of(block, samples, users, table, settings, layers, clients, order_keys, device).train(
-            settings, users_out, changes, loss
-        )
-    return Trained(users_out, Rows(samples.rows_start, samples.rows_ids, changes, block.n_items), loss)
+        _Chunk(block, samples, users, table, settings, layers, clients, order_keys, device).train(out)
+    return out
 
 
 def _together(samples: Samples, batch_size: int, dim: int) -> Iterator[Int64]:
@@ -76,30 +73,11 @@ def _together(samples: Samples, batch_size: int, dim: int) -> Iterator[Int64]:
     return chunks(falling, lambda at: int(np.searchsorted(rows, rows[at] + NUMBERS, "right")) - 1 - at)
 
 
-@dataclass
 class _Chunk:
     """Clients that train together, those with most steps first."""
 
-    clients: Int64
-    where_users: Int64  # rows of the block's users
-    where_rows: Int64  # rows of the samples' compact rows
-    users_at: Int64  # [clients + 1]
-    rows_at: Int64  # [clients + 1]
-    counts: Int64  # [clients] samples
-    user: Int64  # [samples] within the chunk
-    good: Int64
-    bad: Int64
-    visit: Int64  # [samples * epochs] samples in the order of training, client after client
-    people: Tensor
-    items: Tensor
-    before: Float32
-    normal: Any  # scipy [users, rows] block-diagonal normalised graph
-    layers: int
-    device: str
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         block: Block,
         samples: Samples,
         users: Float32,
@@ -109,45 +87,39 @@ class _Chunk:
         clients: Int64,
         keys: U64,
         device: str,
-    ) -> _Chunk:
+    ) -> None:
         import torch
 
-        where_users, where_rows = segments(block.user_start, clients), segments(samples.rows_start, clients)
-        users_at = offsets(np.diff(block.user_start)[clients])
-        rows_at = offsets(np.diff(samples.rows_start)[clients])
-        counts = np.diff(samples.start)[clients]
+        self.settings, self.layers, self.clients, self.device = settings, layers, clients, device
+        self.where_users, self.where_rows = segments(block.user_start, clients), segments(samples.rows_start, clients)
+        self.users_at = offsets(np.diff(block.user_start)[clients])
+        self.rows_at = offsets(np.diff(samples.rows_start)[clients])
+        self.counts = np.diff(samples.start)[clients]
+        ids = samples.rows_ids[self.where_rows]
+        self.before = table[ids] if table.ndim == 2 else table[np.repeat(clients, np.diff(self.rows_at)), ids]
+        self.people = torch.tensor(users[self.where_users], device=device)
+        self.items = torch.tensor(self.before, device=device)
+        lists = block.train.take(self.where_users)
+        self.normal = own_graphs(lists, self.users_at, self.rows_at, ids, block.n_items)  # [users, rows]
         own = segments(samples.start, clients)  # the chunk's samples
-        ids = samples.rows_ids[where_rows]
-        owner = np.repeat(clients, np.diff(rows_at))
-        before = table[ids] if table.ndim == 2 else table[owner, ids]
-        first = offsets(counts)[:-1]
+        shift_rows = np.repeat(self.rows_at[:-1], self.counts)
+        self.user = samples.user[own] + np.repeat(self.users_at[:-1] - block.user_start[clients], self.counts)
+        self.good, self.bad = samples.row[own] + shift_rows, samples.negative[own] + shift_rows
+        first = offsets(self.counts)[:-1]
         visit = [
-            first[c] + order(int(counts[c]), epoch_key(int(keys[client]), epoch))
+            first[c] + order(int(self.counts[c]), epoch_key(int(keys[client]), epoch))
             for c, client in enumerate(clients)
             for epoch in range(settings.epochs)
         ]
-        shift_rows = np.repeat(rows_at[:-1], counts)
-        shift_users = np.repeat(users_at[:-1] - block.user_start[clients], counts)
-        return cls(
-            clients, where_users, where_rows, users_at, rows_at, counts,
-            user=samples.user[own] + shift_users,
-            good=samples.row[own] + shift_rows,
-            bad=samples.negative[own] + shift_rows,
-            visit=np.concatenate(visit),
-            people=torch.tensor(users[where_users], device=device),
-            items=torch.tensor(before, device=device),
-            before=before,
-            normal=own_graphs(block.train.take(where_users), users_at, rows_at, ids, block.n_items),
-            layers=layers,
-            device=device,
-        )  # fmt: skip
+        self.visit = np.concatenate(visit)  # samples in the order of training, client after client
 
-    def train(self, settings: LocalSettings, users_out: Float32, changes: Float32, loss: Any) -> None:
+    def train(self, out: Trained) -> None:
         """All epochs of the chunk's clients, written into the outputs."""
         import torch
 
         from fedrec.learn.torch.optimisers import Dense
 
+        settings = self.settings
         adam = settings.optimizer == "adam"
         optimisers = [Dense(value, settings.lr, adam, fused=False) for value in (self.people, self.items)]
         losses = np.zeros(len(self.clients))
@@ -161,16 +133,16 @@ class _Chunk:
             length, into = step.length, offsets(step.length)
             chosen = self.visit[np.arange(into[-1]) + np.repeat(step.first - into[:-1], length)]
             weight = torch.from_numpy(np.repeat(1.0 / length, length).astype(np.float32)).to(self.device)
-            each, pulls = self._gradients(graph, chosen, weight, upto, settings.weight_decay)
+            each, pulls = self._gradients(graph, chosen, weight, upto)
             for optimiser, pull in zip(optimisers, pulls, strict=True):
                 optimiser.step(step.number + 1, len(pull), pull)
             losses[:active] += np.add.reduceat(each, into[:-1]) * (step.epoch == settings.epochs - 1)
-        users_out[self.where_users] = self.people.cpu().numpy()
-        changes[self.where_rows] = self.items.cpu().numpy() - self.before
-        loss[self.clients] = losses / self.counts
+        out.users[self.where_users] = self.people.cpu().numpy()
+        out.rows.values[self.where_rows] = self.items.cpu().numpy() - self.before
+        out.loss[self.clients] = losses / self.counts
 
     def _gradients(
-        self, graph: Graph, chosen: Int64, weight: Tensor, upto: tuple[int, int], decay: float
+        self, graph: Graph, chosen: Int64, weight: Tensor, upto: tuple[int, int]
     ) -> tuple[Any, tuple[Tensor, Tensor]]:
         """Loss of each sample, and the gradient of each client's mean BPR loss before convolution."""
         import torch
@@ -185,8 +157,8 @@ class _Chunk:
         found_u = torch.zeros_like(people).index_add_(0, who, pull * gap)
         found_i = torch.zeros_like(items).index_add_(0, good, towards).index_add_(0, bad, towards, alpha=-1)
         found_u, found_i = graph.propagate(found_u, found_i, self.layers)  # symmetric: its own transpose
-        if decay:
-            share = decay * weight[:, None]
+        if self.settings.weight_decay:
+            share = self.settings.weight_decay * weight[:, None]
             found_u.index_add_(0, who, share * people[who])
             found_i.index_add_(0, good, share * items[good]).index_add_(0, bad, share * items[bad])
         each = torch.nn.functional.softplus(-margin).double().cpu().numpy()

@@ -11,11 +11,6 @@ from fedrec.learn.sample_arrays import Samples, count
 from fedrec.learn.torch.random import below, from_words, word
 
 
-def owners(start: Tensor) -> Tensor:
-    """The segment that each entry belongs to."""
-    return torch.repeat_interleave(torch.arange(len(start) - 1, device=start.device), start.diff())
-
-
 def nth_free(exclude: Tensor, first: Tensor, counts: Tensor, rank: Tensor, longest: int) -> Tensor:
     """The ``rank``-th item outside each ascending list (see :func:`fedrec.learn.samples.nth_free`)."""
     low, high = torch.zeros_like(counts), counts.clone()
@@ -45,7 +40,8 @@ def draw_torch(block: Block, negatives: int, keys: U64, pairs: bool, device: str
     user_draw, user_sample = there(sizes.user_draw), there(sizes.user_sample)
 
     draws = torch.as_tensor(block.train.counts * sizes.each).to(device)
-    owner = torch.repeat_interleave(torch.arange(block.n_users, device=device), draws)  # [draws]
+    users = torch.arange(block.n_users, device=device)
+    owner = torch.repeat_interleave(users, draws)  # [draws]
     client = client_of_user[owner]
     index = torch.arange(len(owner), device=device) - there(sizes.drawn)[client]
     rank = below(word(from_words(keys, device)[client], index), there(sizes.free)[owner])
@@ -63,10 +59,9 @@ def draw_torch(block: Block, negatives: int, keys: U64, pairs: bool, device: str
         user, label = torch.zeros_like(place), torch.zeros(total, dtype=torch.uint8, device=device)
         drawn_at = user_sample[owner] + which // wide * (1 + each[owner]) + 1 + which % wide
         place[drawn_at], user[drawn_at] = item, owner
-        having = owners(train_start)
-        own_at = user_sample[having] + (torch.arange(len(train), device=device) - train_start[having]) * (
-            1 + each[having]
-        )
+        having = torch.repeat_interleave(users, train_start.diff())
+        nth = torch.arange(len(train), device=device) - train_start[having]
+        own_at = user_sample[having] + nth * (1 + each[having])
         place[own_at], user[own_at], label[own_at] = train, having, 1
         place += client_of_user[user] * block.n_items
 

@@ -20,11 +20,11 @@ from fedrec import keyed
 from fedrec.backbones.sasrec import SasRec
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Float32, Rows
-from fedrec.data.ragged import Int32, Int64, offsets, segments
+from fedrec.data.ragged import Int32, Int64, segments
 from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks
-from fedrec.learn.samples import nth_free
-from fedrec.learn.trained import LocalSettings, Trained
+from fedrec.learn.samples import compact_rows, nth_free
+from fedrec.learn.trained import LocalSettings, Trained, shared_networks, stacked, unmoved
 
 TOKENS = 1 << 16
 """Positions of sequences that are handled at once."""
@@ -98,27 +98,17 @@ def train_sequences(
     trained model; ``lr_users`` means nothing here.
     """
     cut = sequences(block, backbone.length, draws, negatives)
-    shared = {name for name, one in _shapes(backbone, table.shape[-1]).items() if networks[name].shape == one}
+    shared = shared_networks(backbone, networks, block, table.shape[-1])
     out = Trained(
         users=np.zeros((block.n_users, table.shape[-1]), np.float32),
         rows=_compact(block, cut, table.shape[-1]),
         loss=np.zeros(block.n_clients),
-        networks={
-            name: np.zeros((block.n_clients, *array.shape) if name in shared else array.shape, np.float32)
-            for name, array in networks.items()
-        },
+        networks=unmoved(networks, shared, block.n_clients),
     )
     rate = settings.lr if lr_items is None else lr_items
     for clients in _groups(block, settings.batch_size, backbone.length):
-        _train_group(
-            _Group(block, cut, out.rows, table, networks, shared, clients, device),
-            out,
-            settings,
-            keys,
-            backbone,
-            rate,
-            proximal,
-        )
+        group = _Group(block, cut, out.rows, table, networks, shared, clients, device)
+        _train_group(group, out, settings, keys, backbone, rate, proximal)
     return out
 
 
@@ -127,7 +117,7 @@ def represented(
 ) -> Float32:
     """The state after each user's latest items ``[users, d]``, with a table and network as they are."""
     cut = sequences(block, backbone.length, np.zeros(block.n_users, np.uint64))
-    shared = {name for name, one in _shapes(backbone, table.shape[-1]).items() if networks[name].shape == one}
+    shared = shared_networks(backbone, networks, block, table.shape[-1])
     rows = _compact(block, cut, table.shape[-1])
     found = np.zeros((block.n_users, table.shape[-1]), np.float32)
     for clients in _groups(block, block.n_users + 1, backbone.length):
@@ -136,18 +126,11 @@ def represented(
     return found
 
 
-def _shapes(backbone: SasRec, dim: int) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape[1:] for name, array in backbone.start(np.zeros(1, np.uint64), dim).items()}
-
-
 def _compact(block: Block, cut: Sequences, dim: int) -> Rows:
     """The items that each client touches, ascending, with changes of zero."""
     touched = np.concatenate([cut.inputs, cut.targets, cut.negatives, cut.latest], axis=1)
     place = block.client_of_user[:, None] * np.int64(block.n_items) + touched
-    unique = np.unique(place[touched >= 0])
-    owner = unique // max(1, block.n_items)
-    start = offsets(np.bincount(owner, minlength=block.n_clients))
-    ids = (unique - owner * block.n_items).astype(np.int32)
+    start, ids, _ = compact_rows(place[touched >= 0], block)
     return Rows(start, ids, np.zeros((len(ids), dim), np.float32), block.n_items)
 
 
@@ -177,7 +160,7 @@ class _Group:
         rows: Rows,
         table: Float32,
         networks: dict[str, Array],
-        shared: set[str],
+        shared: frozenset[str],
         clients: Int64,
         device: str,
     ) -> None:
@@ -206,15 +189,8 @@ class _Group:
 
     def stacked(self) -> dict[str, Tensor]:
         """Networks ``[clients of the group, ...]``."""
-        found = {}
-        for name, array in self.networks.items():
-            own = (
-                np.broadcast_to(array, (len(self.clients), *array.shape))
-                if name in self.shared
-                else array[self.clients]
-            )
-            found[name] = torch.from_numpy(np.array(own, np.float32)).to(self.device)
-        return found
+        each = {name: stacked(array, name in self.shared, self.clients) for name, array in self.networks.items()}
+        return {name: torch.from_numpy(array).to(self.device) for name, array in each.items()}
 
     def grid(self, order: Int64, first: int, width: int) -> Int64:
         """Rows of the group's sequences ``[clients, width]`` in a step's batch; -1 is padding."""

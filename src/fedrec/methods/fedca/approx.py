@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,14 @@ from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Limit, per_client, per_interaction, per_user, shared
 from fedrec.core.method import Card, Keys, Reply, Update
-from fedrec.data.ragged import Int32, Int64, consecutive
+from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
+from fedrec.maths.neighbours import FewRows, candidates, few_rows, mix_few, sketch, sparse_weights
 from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
 from fedrec.methods._shared.personal import of_clients, tickets
 from fedrec.methods.fedca.data_part import data_part
 from fedrec.methods.fedca.messages import Reported
 from fedrec.methods.fedca.settings import FedCaApproxSettings
-
-if TYPE_CHECKING:
-    from fedrec.maths.neighbours import FewRows
 
 
 @dataclass(frozen=True)
@@ -115,15 +113,11 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
             )
 
     def start_server(self, world: World, keys: Keys) -> FewServer:
-        from fedrec.maths.neighbours import FewRows
-
         base = fresh_items(world, keys, self.settings)
         none = FewRows.none(world.n_clients, self.room(world.n_items), base.shape[1], world.n_items)
         return FewServer(base, none.ids, none.values)
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> FewPrivate:
-        from fedrec.maths.neighbours import FewRows
-
         users = super().start_clients(world, block, keys).users
         none = FewRows.none(block.n_clients, self.room(world.n_items), self.settings.dim, world.n_items)
         return FewPrivate(users, none.ids, none.values)
@@ -144,8 +138,6 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
 
     def tables(self, private: FewPrivate, download: FewDownload) -> Float32:
         """Section 5.1.3's blend, written out: ``[clients, n_items, d]``."""
-        from fedrec.maths.neighbours import FewRows
-
         rho, n_items = np.float32(self.settings.rho), len(download.base)
         blend = FewRows(download.ids, (1 - rho) * download.values, n_items).added(download.base)
         blend += FewRows(private.ids, rho * private.values, n_items).added(np.zeros_like(download.base))
@@ -154,8 +146,6 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
     def local_update(
         self, private: FewPrivate, download: FewDownload, block: Block, keys: Keys
     ) -> Update[FewPrivate, FewUpload]:
-        from fedrec.maths.neighbours import few_rows
-
         tables = self.tables(private, download)
         trained = self.train(private.users, tables, {}, block, keys, proximal=self.settings.proximal)
         owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
@@ -169,8 +159,6 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
         return Update(FewPrivate(trained.users, few.ids, few.values), upload, trained.loss, local)
 
     def aggregate(self, server: FewServer, replies: Iterator[Reply[FewUpload]], keys: Keys) -> FewServer:
-        from fedrec.maths.neighbours import FewRows, mix_few
-
         ids, values = server.ids.copy(), server.values.copy()
         small: list[FewUpload] = []
         who: list[Int64] = []
@@ -182,31 +170,25 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
             return server
         chosen = Reported.of(who, small).aggregated(self.settings.r)
         clients = chosen.clients
-        n_items = len(server.base)
-        everyone = consecutive(clients) and len(clients) == len(ids)
-        tables = FewRows(ids, values, n_items) if everyone else FewRows(ids[clients], values[clients], n_items)
+        tables = FewRows(of_clients(ids, clients), of_clients(values, clients), len(server.base))
         others, weights = self.weights(tables, chosen, keys)
         mixed = mix_few(tables, others, weights, ids.shape[1])
-        if everyone:
-            return FewServer(server.base, mixed.ids, mixed.values)
         ids[clients], values[clients] = mixed.ids, mixed.values
         return FewServer(server.base, ids, values)
 
     def weights(self, tables: FewRows, reported: Reported, keys: Keys) -> tuple[Int64, Float32]:
         """Candidates ``[n, neighbours]`` and their weights: Eq. (6), (7) and (8) among them alone."""
-        from fedrec.maths import neighbours
-
         chosen = self.settings
         swapped = chosen.weights == "code"
         similar, complementary = (chosen.beta, chosen.alpha) if swapped else (chosen.alpha, chosen.beta / 2)
         proxy = reported.sizes / reported.sizes.sum()
         key = keyed.stream(keys.seed, keys.round, "sketch")
-        sketches = neighbours.sketch(tables, key) if similar else None
-        others = neighbours.candidates(
+        sketches = sketch(tables, key) if similar else None
+        others = candidates(
             sketches, reported.subspaces, reported.start, proxy, similar, complementary,
             chosen.neighbours, chosen.complementarity, self.device,
         )  # fmt: skip
-        weights = neighbours.sparse_weights(
+        weights = sparse_weights(
             tables, reported.subspaces, reported.start, others, proxy, similar, complementary,
             chosen.complementarity, 1 + similar if chosen.normalise == "eq5" else 1.0,
         )  # fmt: skip

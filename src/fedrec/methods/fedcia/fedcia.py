@@ -130,14 +130,7 @@ class SimilarityExchange:
 
     def score(self, private: OwnModel, model: Any, block: Block) -> Float32:
         """Each client with its own model, its table aligned with what it received last."""
-        assert private.tables is not None
-        scores = np.empty((block.n_users, block.n_items), np.float32)
-        for client, table in enumerate(self.aligned(self.own_tables(private, block), model)):
-            models.score_one(scores, private, table, block, client, self.settings)
-        return scores
-
-    def settled_after(self) -> int | None:
-        return None
+        return models.scores(private, self.aligned(self.own_tables(private, block), model), block, self.settings)
 
     def client_bytes(self, world: World) -> int:
         m, dim = world.n_items, self.settings.dim

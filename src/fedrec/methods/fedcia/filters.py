@@ -118,10 +118,6 @@ class FilterExchange:
             scores[users] += own.scores(histories[users])
         return scores
 
-    def settled_after(self) -> int | None:
-        """One round, unless uploads are noised anew in each."""
-        return 1 if not self.settings.noise else None
-
     def client_bytes(self, world: World) -> int:
         m = world.n_items
         return 16 * m * self.settings.sent_rank(m) if self.settings.truncates(m) else 12 * m * m

@@ -128,7 +128,8 @@ class FedCia(Method[Any, OwnModel, Any, Any]):
         return scores if items is None else np.take_along_axis(scores, items, axis=1)
 
     def settled_after(self) -> int | None:
-        return self.exchange.settled_after()
+        """Filters: after one round, unless uploads are noised anew in each."""
+        return 1 if self.settings.parameter_free and not self.settings.noise else None
 
     def client_bytes(self, world: World) -> int:
         return self.exchange.client_bytes(world)

@@ -135,16 +135,19 @@ def _train_kind(
     return OwnModel(trained.users, private.tables, kept), trained.loss
 
 
-def score_one(scores: Float32, private: OwnModel, table: Float32, block: Block, client: int, settings: Any) -> None:
-    """Fill in the scores of one client's users with its aligned table ``[n_items, width]``."""
+def scores(private: OwnModel, tables: list[Float32], block: Block, settings: Any) -> Float32:
+    """``[users, n_items]``, each client's users with its own model and its table ``[n_items, width]``."""
     assert private.users is not None
-    own = segments(block.user_start, np.array([client]))
-    users = private.users[own, : table.shape[1]]
-    name = kind(settings, block, client)
-    if name == "lightgcn":
-        users, table = smoothed(block.train.take(own), users, table, settings.layers)
-    if name == "mlp":
-        networks = {n: array[client] for n, array in private.networks.items()}
-        scores[own] = Perceptron(settings.dim).scores(users, table, networks, np.zeros(len(own), np.int64))
-    else:
-        scores[own] = users @ table.T
+    found = np.empty((block.n_users, block.n_items), np.float32)
+    for client, table in enumerate(tables):
+        own = segments(block.user_start, np.array([client]))
+        users = private.users[own, : table.shape[1]]
+        name = kind(settings, block, client)
+        if name == "mlp":
+            networks = {n: array[client] for n, array in private.networks.items()}
+            found[own] = Perceptron(settings.dim).scores(users, table, networks, np.zeros(len(own), np.int64))
+            continue
+        if name == "lightgcn":
+            users, table = smoothed(block.train.take(own), users, table, settings.layers)
+        found[own] = users @ table.T
+    return found

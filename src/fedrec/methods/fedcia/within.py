@@ -145,11 +145,8 @@ class ParameterExchange(SimilarityExchange):
     # -- scores
 
     def score(self, private: OwnModel, model: Any, block: Block) -> Float32:
-        scores = np.empty((block.n_users, block.n_items), np.float32)
         private = self.with_networks(private, model, block)
-        for client, table in enumerate(self.tables(private, model, block)):
-            models.score_one(scores, private, table, block, client, self.settings)
-        return scores
+        return models.scores(private, self.tables(private, model, block), block, self.settings)
 
     def client_bytes(self, world: World) -> int:
         dim = self.settings.dim
