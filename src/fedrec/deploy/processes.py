@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 TAG = "FEDREC_FEDERATION"
 """Environment variable that marks every process of one federation, however it was started."""
+ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that stand for all of a machine's, and where they can be reached."""
 
 
 class StartFailed(RuntimeError):
@@ -74,9 +76,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def listening(port: int, host: str = "127.0.0.1") -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((host, port)) == 0
+    """Whether somebody listens there; an address that means all of them is looked for on the loopback."""
+    with contextlib.suppress(OSError), socket.create_connection((ALL.get(host, host), port), timeout=0.5):
+        return True
+    return False
 
 
 @dataclass
@@ -112,10 +115,10 @@ class Crew:
         path = self.log(name)
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.is_file() else ""
 
-    def wait_for_port(self, name: str, port: int, seconds: float = 300.0) -> None:
+    def wait_for_port(self, name: str, port: int, host: str = "127.0.0.1", seconds: float = 300.0) -> None:
         """Until a member listens on its port; one that stops is not waited for."""
         end = time.monotonic() + seconds
-        while not listening(port):
+        while not listening(port, host):
             if self.members[name].poll() is not None:
                 raise StartFailed(f"{name} stopped with {self.members[name].returncode}:\n{self.tail(name)}")
             if time.monotonic() > end:

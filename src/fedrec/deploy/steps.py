@@ -63,8 +63,8 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
     crew = Crew(home)
     with interruptible(), _stopping(crew):
         crew.start("superlink", superlink_command(home, inner, files, (host, port), home / "state.db"))
-        for one in (inner, port):
-            crew.wait_for_port("superlink", one)
+        crew.wait_for_port("superlink", inner)
+        crew.wait_for_port("superlink", port, host)
         say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
         crew.members["superlink"].wait()
         raise StartFailed(f"the server stopped:\n{crew.tail('superlink')}")
