@@ -128,21 +128,17 @@ class Crew:
     def kill(self, name: str) -> None:
         """SIGKILL to a member and all it has started."""
         member = self.members.pop(name)
-        family = [member.pid, *descendants(member.pid)]
-        _signal(family, signal.SIGKILL)
+        _signal([member.pid, *descendants(member.pid)], signal.SIGKILL)
         member.wait()
 
     def stop(self, patience: float = 2.0) -> None:
         """Stop every process of this federation: ask first, then insist. Safe to call twice."""
-        # What a member starts is detached from it, so its descendants are found by the mark they inherit.
-        own = [m.pid for m in self.members.values() if m.poll() is None]
-        _signal(list(dict.fromkeys(own + marked(self.tag))), signal.SIGTERM)
+        _signal(self._left(), signal.SIGTERM)
         end = time.monotonic() + patience
-        while time.monotonic() < end and (self._running() or marked(self.tag)):
+        while time.monotonic() < end and self._left():
             time.sleep(0.1)
         for _ in range(20):
-            left = [m.pid for m in self.members.values() if m.poll() is None] + marked(self.tag)
-            if not left:
+            if not (left := self._left()):
                 break
             _signal(left, signal.SIGKILL)
             time.sleep(0.1)
@@ -151,8 +147,19 @@ class Crew:
                 member.wait(timeout=5)
         self.members.clear()
 
-    def _running(self) -> bool:
-        return any(member.poll() is None for member in self.members.values())
+    def _left(self) -> list[int]:
+        """What still runs. What a member starts is detached from it, and is found by the mark that it inherits."""
+        own = [member.pid for member in self.members.values() if member.poll() is None]
+        return list(dict.fromkeys(own + marked(self.tag)))
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.stop()
+        except KeyboardInterrupt:  # a second Ctrl-C must not leave processes behind
+            self.stop()
 
 
 def marked(tag: str) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -13,14 +12,13 @@ from fedrec.core.loop import Progress, Record
 from fedrec.deploy.admission import Admission, check_name
 from fedrec.deploy.flower.commands import (
     NODE,
+    Cluster,
     Link,
     ServerFiles,
     Value,
-    connection,
     node_command,
     register,
     run_command,
-    superlink_command,
 )
 from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.members import read_members, read_sums_key
@@ -58,13 +56,9 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
         if not file.is_file():
             raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
     home = state.resolve()
-    (inner,) = free_ports(1)
-    connection(home, Link(f"127.0.0.1:{inner}", files.ca))
-    crew = Crew(home)
-    with interruptible(), _stopping(crew):
-        crew.start("superlink", superlink_command(home, inner, files, (host, port), home / "state.db"))
-        crew.wait_for_port("superlink", inner)
-        crew.wait_for_port("superlink", port, host)
+    with interruptible(), Cluster(home, port, files, host=host) as cluster:
+        cluster.start_link(home / "state.db")
+        crew = cluster.crew
         say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
         crew.members["superlink"].wait()
         raise StartFailed(f"the server stopped:\n{crew.tail('superlink')}")
@@ -101,18 +95,17 @@ def node(
     users, interactions = apart(counted)(data)  # bad data is known now, not in the first round
     private_folder(folder)
     home = folder.resolve() / "flower"
-    crew = Crew(home)
     private_folder(home)
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
     say(f"{name}: {users} users, {interactions} interactions; connecting to {server_address}")
-    with interruptible(), _stopping(crew):
+    with interruptible(), Crew(home) as crew:
         end = time.monotonic() + patience
         while True:
-            before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
             news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))
+            before = news.place
             member = crew.start("supernode", command)
             while (status := member.poll()) is None:
                 news.look()
@@ -185,9 +178,8 @@ def run(
         say("this run goes on already: following it")
     elif other is not None:
         say(f"waiting for {other} to end: one run at a time (`fedrec deploy stop --state {state}` ends it)")
-    crew = Crew(home)
     watch = Watch(folder, on_round)
-    with interruptible(), _stopping(crew):
+    with interruptible(), Crew(home) as crew:
         try:
             if not follows:
                 (folder.path / SERVED).unlink(missing_ok=True)
@@ -247,11 +239,3 @@ def status(folder: RunFolder) -> list[str]:
         lines.append(f"  round {record['round']}  loss {record['loss']:.4f}  valid {shown}")
         lines += [f"    missing: {who}" for who in record["missing"]]
     return lines
-
-
-@contextlib.contextmanager
-def _stopping(crew: Crew) -> Any:
-    try:
-        yield
-    finally:
-        crew.stop()

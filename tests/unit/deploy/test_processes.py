@@ -10,6 +10,7 @@ import pytest
 
 from fedrec.deploy import steps
 from fedrec.deploy.credentials import make_server
+from fedrec.deploy.flower import commands
 from fedrec.deploy.processes import listening
 
 LISTENS = """\
@@ -31,10 +32,10 @@ def said(line: str) -> None:
 def test_a_server_is_ready_on_the_address_it_was_given(
     host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def command(home: Path, inner: int, files: object, public: tuple[str, int], database: Path) -> list[str]:
+    def command(home: Path, inner: int, files: object, public: tuple[str, int], *others: object) -> list[str]:
         return [sys.executable, "-c", LISTENS, "127.0.0.1", str(inner), public[0], str(public[1])]
 
-    monkeypatch.setattr(steps, "superlink_command", command)
+    monkeypatch.setattr(commands, "superlink_command", command)
     make_server(tmp_path / "keys", [])
     with socket.create_server((host, 0)) as free:
         port = free.getsockname()[1]

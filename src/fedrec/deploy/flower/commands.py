@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -63,9 +62,7 @@ def superlink_command(
         secret=str(new_secret(home)),
         home=str(home),
         database=None if database is None else str(database),
-        ca=None if files is None else str(files.ca),
-        certificate=None if files is None else str(files.certificate),
-        key=None if files is None else str(files.key),
+        **{} if files is None else {name: str(path) for name, path in vars(files).items()},
         public_host=host,
         public_port=public_port,
         taker=taker,
@@ -173,6 +170,8 @@ class Cluster:
     start: tuple[str, ...] = NODE
     """What Python starts for a node."""
     taker: tuple[str, ...] = TAKER
+    host: str = "127.0.0.1"
+    """Where the door listens."""
     crew: Crew = field(init=False)
     nodes: dict[str, list[str]] = field(default_factory=dict)
 
@@ -186,11 +185,12 @@ class Cluster:
 
     def start_link(self, database: Path | None = None) -> None:
         inner = self.link_port if self.files is None else free_ports(1)[0]
-        public = None if self.files is None else ("127.0.0.1", self.link_port)
+        public = None if self.files is None else (self.host, self.link_port)
         connection(self.home, Link(f"127.0.0.1:{inner}", self.link.ca))
         self.crew.start("superlink", superlink_command(self.home, inner, self.files, public, database, self.taker))
-        for port in {inner, self.link_port}:
-            self.crew.wait_for_port("superlink", port)
+        self.crew.wait_for_port("superlink", inner)
+        if public is not None:
+            self.crew.wait_for_port("superlink", self.link_port, self.host)
 
     def start_node(self, name: str, port: int, config: Mapping[str, Value], key: Path | None = None) -> None:
         path = self.home / f"{name}.toml"
@@ -210,7 +210,4 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C must not leave processes behind
-            self.stop()
-            return
-        self.stop()
+        self.crew.__exit__()
