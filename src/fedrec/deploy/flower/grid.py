@@ -151,7 +151,7 @@ class GridExchange:
                 return "that name belongs to another key, or to none"
         else:
             holder = next((known for known in self.hellos.values() if known.name == hello.name), None)
-            if holder is not None and not same_clients(holder, hello):
+            if holder is not None and not holder.hosts_as(hello):
                 return "another node has that name"
         return "" if self.expected(hello) else "it is not one of this run's nodes, or has other clients now"
 
@@ -269,10 +269,3 @@ def _reason(error: Any, waited: float, deadline: float) -> str:
     if error.code == ErrorCode.NODE_UNAVAILABLE:
         return LEFT
     return f"Flower error {error.code}: {' '.join(str(error.reason).split())[:200]}"
-
-
-def same_clients(one: Hello, other: Hello) -> bool:
-    """Whether two nodes host the very same clients."""
-    same_keys: bool = one.client_keys.tolist() == other.client_keys.tolist()
-    same_users: bool = one.users.tolist() == other.users.tolist()
-    return same_keys and same_users

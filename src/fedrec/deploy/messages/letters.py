@@ -43,6 +43,10 @@ class Hello:
     proof: bytes = b""
     """The node's signature under :meth:`claim`; empty where a node has no key."""
 
+    def hosts_as(self, other: Hello) -> bool:
+        """Whether this node hosts the very clients that another has, or that it had itself before."""
+        return np.array_equal(self.client_keys, other.client_keys) and np.array_equal(self.users, other.users)
+
     def claim(self, word: Meet) -> bytes:
         """What a node signs: that it, under this name, hosts these clients in this run."""
         hosted = hashlib.blake2b(self.client_keys.tobytes() + self.users.tobytes(), digest_size=32).hexdigest()
