@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import multiprocessing
 import os
@@ -12,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,14 @@ TAG = "FEDREC_FEDERATION"
 """Environment variable that marks every process of one federation, however it was started."""
 ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses that stand for all of a machine's, and where they can be reached."""
+
+
+@contextlib.contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Processes of this machine wait for one another here."""
+    with open(lock, "w", opener=private_opener) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 class StartFailed(RuntimeError):
