@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -107,6 +108,11 @@ class Answer:
     valid: MetricSums = field(default_factory=MetricSums)
     test: MetricSums = field(default_factory=MetricSums)
     """Sums of the evaluated model (``evaluate``, or ``local``)."""
+
+    def about(self) -> dict[str, Any]:
+        """All but the uploads, as plain values."""
+        sums = {"valid": self.valid.as_dict(), "test": self.test.as_dict()}
+        return {"counts": list(self.counts), "loss": self.loss, **sums}
 
 
 @dataclass(frozen=True)

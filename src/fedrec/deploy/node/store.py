@@ -93,13 +93,8 @@ class NodeStore:
 
     def keep_answer(self, digest: str, answer: Answer, who: str = "") -> None:
         parts = {str(i): np.frombuffer(data, np.uint8) for i, data in enumerate(answer.uploads)}
-        plain = {
-            "counts": list(answer.counts),
-            "loss": answer.loss,
-            "valid": answer.valid.as_dict(),
-            "test": answer.test.as_dict(),
-        }
-        self.write("answer.safetensors", {"parts": parts, "plain": json.dumps(plain)}, digest=digest, who=who)
+        plain = json.dumps(answer.about())
+        self.write("answer.safetensors", {"parts": parts, "plain": plain}, digest=digest, who=who)
 
     def answer(self, digest: str) -> Answer | None:
         """The answer to exactly this message, where it was already given."""
