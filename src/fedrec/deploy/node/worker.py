@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -31,32 +32,29 @@ from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")
 
+ENTRIES: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("name", "data", "hosted", "device"), str),
+    **dict.fromkeys(("folder", "data_dir", "members", "sums_key", "key"), Path),
+    **dict.fromkeys(("part", "parts", "memory_mb", "secure_least"), int),
+    "secure_colluding": float,
+    "repeatable": bool,
+}
+"""Options that the node's configuration can have, there with dashes in their names; what each is read as."""
 LIMITS = tuple(field.name for field in fields(OwnerPolicy))
 """Entries of the node's configuration that are its owner's."""
 
 
 def options_of(config: dict[str, Any]) -> NodeOptions:
-    """The node's options out of its configuration file."""
-    directory, data, key = config.get("data-dir"), config.get("data"), config.get("key")
-    hosted = config.get("hosted")
-    return NodeOptions(
-        name=str(config["name"]),
-        folder=Path(str(config["folder"])),
-        data=str(data) if data else None,
-        hosted=str(hosted) if hosted else None,
-        part=int(config.get("part", 0)),
-        parts=int(config.get("parts", 1)),
-        data_dir=Path(str(directory)) if directory else None,
-        device=str(config.get("device", NodeOptions.device)),
-        memory_mb=int(config.get("memory-mb", NodeOptions.memory_mb)),
-        repeatable=bool(config.get("repeatable", False)),
-        members=Path(str(config["members"])) if config.get("members") else None,
-        sums_key=Path(str(config["sums-key"])) if config.get("sums-key") else None,
-        secure_least=int(config.get("secure-least", NodeOptions.secure_least)),
-        secure_colluding=float(config.get("secure-colluding", NodeOptions.secure_colluding)),
-        key=Path(str(key)) if key else None,
-        policy=OwnerPolicy(**{name: float(config.get(name, getattr(OwnerPolicy, name))) for name in LIMITS}),
-    )
+    """The node's options out of its configuration file; an empty name or path is none."""
+    said = {name: (config.get(name.replace("_", "-")), kind) for name, kind in ENTRIES.items()}
+    given = {name: kind(v) for name, (v, kind) in said.items() if v or (v is not None and kind not in (str, Path))}
+    return NodeOptions(**given, policy=OwnerPolicy(**{name: float(config[name]) for name in LIMITS if name in config}))
+
+
+def config_of(options: NodeOptions) -> dict[str, Any]:
+    """The entries that :func:`options_of` makes these options of, less the owner's limits."""
+    given = {name.replace("_", "-"): getattr(options, name) for name in ENTRIES}
+    return {key: str(v.resolve()) if isinstance(v, Path) else v for key, v in given.items() if v is not None}
 
 
 class Worker:
