@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Progress, Record
 from fedrec.deploy.admission import Admission, check_name
-from fedrec.deploy.flower.commands import (
-    NODE,
-    Cluster,
-    Link,
-    ServerFiles,
-    Value,
-    node_command,
-    register,
-    run_command,
-)
+from fedrec.deploy.flower.commands import NODE, Cluster, ServerFiles, Value, node_command, register, run_command
 from fedrec.deploy.flower.knocking import turned_away
+from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
 from fedrec.deploy.processes import Crew, StartFailed, apart, free_ports
-from fedrec.deploy.server.catalogue import read_catalogue
-from fedrec.deploy.server.job import SERVED, Job, read_served
+from fedrec.deploy.server.job import SERVED, Job, read_catalogue, read_served
 from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
@@ -196,22 +187,23 @@ def run(
         watch.look()
         said = read_served(folder.path) or {}
         if not said.get("done"):
-            ended = (
-                "the run was stopped" if said.get("state") == "stopped" else f"the run ended:\n{crew.tail('run', 30)}"
-            )
+            stopped = said.get("state") == "stopped"
+            ended = "the run was stopped" if stopped else f"the run ended:\n{crew.tail('run', 30)}"
             raise RunFailed(said.get("reason") or ended)
     return folder.result()
 
 
+@dataclass
 class _Ending:
     """Whether a run has ended: it says so, or nobody carries it out any more.
 
     Flower's command that started it may end before it (its stream of logs breaks under load): that says nothing.
     """
 
-    def __init__(self, home: Path, folder: Path, crew: Crew) -> None:
-        self.home, self.folder, self.crew = home, folder, crew
-        self.quiet_since: float | None = None
+    home: Path
+    folder: Path
+    crew: Crew
+    quiet_since: float | None = None
 
     def __call__(self) -> bool:
         said, member = (read_served(self.folder) or {}).get("state"), self.crew.members.get("run")

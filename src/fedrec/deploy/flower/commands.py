@@ -13,24 +13,12 @@ from pathlib import Path
 from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
 from fedrec.deploy.flower.superlink import TAKER, Settings
-from fedrec.deploy.flower.tasks import new_secret
+from fedrec.deploy.flower.tasks import Link, new_secret
 from fedrec.deploy.processes import Crew, StartFailed, free_ports, program, write_toml
 from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
 Value = str | int | float | bool | list[str]
-
-
-@dataclass(frozen=True)
-class Link:
-    """How a server is reached; ``ca`` is the certificate that its own must be signed by."""
-
-    address: str
-    ca: Path | None = None
-
-    @property
-    def security(self) -> list[str]:
-        return ["--insecure"] if self.ca is None else ["--root-certificates", str(self.ca)]
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,8 @@ def superlink_command(
 
 def supernode_command(link: Link, port: int, key: Path | None) -> list[str]:
     """Flower's part of a node; ``port`` is its own, for the node's work."""
-    command = [sys.executable, "-m", "fedrec.deploy.flower.supernode", *link.security]
+    command = [sys.executable, "-m", "fedrec.deploy.flower.supernode"]
+    command += ["--insecure"] if link.ca is None else ["--root-certificates", str(link.ca)]
     command += ["--superlink", link.address, "--port", str(port), "--isolation", "process"]
     return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
 
@@ -101,13 +90,6 @@ def connection(home: Path, link: Link) -> None:
     write_text(home / "config.toml", "\n".join(lines) + "\n", private=True)
 
 
-def _link(home: Path) -> Link:
-    """How the server's own interfaces are reached, as :func:`connection` has written it."""
-    said = tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))["superlink"][NAME]
-    ca = said.get("root-certificates")
-    return Link(str(said["address"]), None if ca is None else Path(ca))
-
-
 def register(home: Path, public_key: Path, name: str | None = None) -> str:
     """Admit a node under a name (by default the one in its key's file); returns the name."""
     key, comment = read_public_key(public_key)
@@ -130,18 +112,17 @@ def _registered(home: Path, key: bytes) -> str:
     from flwr.supercore.control import ControlHttpClient
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
-    link = _link(home)
+    said = tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))["superlink"][NAME]
+    ca = said.get("root-certificates")  # as :func:`connection` has written it
+    link = Link(str(said["address"]), None if ca is None else Path(ca))
     client = ControlHttpClient.from_server_address(
-        server_address=link.address,
-        insecure=link.ca is None,
-        root_certificates=None if link.ca is None else link.ca.read_bytes(),
-        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+        **link.named, interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")]
     )
     try:
         client.RegisterNode(RegisterNodeRequest(public_key=key))
     except httpx.HTTPStatusError as problem:
-        said = problem.response.text
-        return "" if "already in use" in said else " ".join(said.split())[:300]
+        answer = problem.response.text
+        return "" if "already in use" in answer else " ".join(answer.split())[:300]
     except httpx.HTTPError as problem:
         return f"no server answers on {link.address} ({type(problem).__name__}); start it with `fedrec deploy server`"
     finally:

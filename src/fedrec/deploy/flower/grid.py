@@ -112,14 +112,9 @@ class GridExchange:
 
     def select(self, selected: int, deadline: float) -> dict[str, Fault]:
         """Tell every node which round was selected; who did not hear it."""
-        online = set(self.grid.get_node_ids())
-        packed = {
-            hello.name: (i, to_records(pack_selected(Selected(self.word.run, selected))))
-            for i, hello in self.hellos.items()
-            if i in online
-        }
-        found = self._round_trip(packed, QUERY, "selected", deadline)
-        read = {name: self._read(name, reply, lambda plain: None) for name, reply in found.items()}
+        online, letter = set(self.grid.get_node_ids()), pack_selected(Selected(self.word.run, selected))
+        letters = {hello.name: letter for i, hello in self.hellos.items() if i in online}
+        read = self._asked(letters, QUERY, "selected", deadline, lambda plain: None)
         return {name: reply for name, reply in read.items() if isinstance(reply, Fault)}
 
     def _meet(self, ids: list[int]) -> None:

@@ -9,14 +9,15 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Plan, Progress, Record, run_rounds
-from fedrec.core.settings import build
 from fedrec.core.state import expect
 from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Hello, Meet
+from fedrec.deploy.node.node import method_of
 from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.job import Job, write_served
 from fedrec.deploy.server.node_sums import NodeSums
@@ -24,7 +25,6 @@ from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.summing import SecureFederation
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.keyed import U64
-from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.plan import defence_of, plan_of
 from fedrec.runs.result import describe, summary
@@ -62,7 +62,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     if job.roster is None:
         later = exchange.meet_seconds
         exchange.meet_seconds = max(later, job.rules.deadline)  # who reads a large file takes longer
-        job = job.with_roster(Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
+        job = replace(job, roster=Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
         exchange.meet_seconds = later  # rounds do not wait as long for who comes later
         job.write(path)
     exchange.patient = False
@@ -71,8 +71,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     exchange.expected = lambda hello: (place := roster.find(hello.name)) is None or hello.hosts_as(place)
     exchange.hellos = {i: hello for i, hello in exchange.hellos.items() if exchange.expected(hello)}
 
-    kind = find_method(settings.method, settings.settings)
-    method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
+    method = method_of(settings)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
     runtime = kind_for(settings)(
@@ -91,7 +90,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     def joined(now: Roster) -> None:
         nonlocal roster
-        job.with_roster(now).write(path)  # before anybody is asked: a server that comes back knows them
+        replace(job, roster=now).write(path)  # before anybody is asked: a server that comes back knows them
         roster = now
 
     if isinstance(runtime, SecureFederation):  # who takes part in secure sums was agreed on out of band
