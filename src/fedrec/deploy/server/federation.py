@@ -30,11 +30,12 @@ from fedrec.core import wire
 from fedrec.core.block import World
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.misfit import Misfit
 from fedrec.core.state import shapes
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
-from fedrec.deploy.messages.inspection import Misfit, Template
+from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello
 from fedrec.deploy.server.exchange import Exchange, Exchanged, Part, Taken
 from fedrec.deploy.server.folding import Fold
@@ -61,10 +62,6 @@ TRIALS = 8
 
 class TooFewNodes(RuntimeError):
     """A round that too few nodes answered, however often it was tried. The run can be resumed."""
-
-
-class Refused(Exception):
-    """A node said itself that it has no answer."""
 
 
 class Federation:
@@ -112,8 +109,10 @@ class Federation:
         if found is None or found[0] != number or not np.array_equal(found[1].answering, answering):
             found = (number, self._exchange(answering, train=number, local=evaluate))
         done = found[1]
-        more = sum(done.secure["bytes"]["download"].values()) * done.clients if done.secure else 0.0
-        download = self._download_bytes(chosen) / max(1, len(chosen)) + more / max(1, len(chosen))
+        down = download_bytes(self.method.download(self.server, chosen), self.form, len(chosen)) if len(chosen) else 0
+        download = down / max(1, len(chosen))
+        if done.secure:
+            download += sum(done.secure["bytes"]["download"].values()) * done.clients / max(1, len(chosen))
         self.server = done.state
         self.taken |= dict.fromkeys(done.nodes, number)
         dropped = len(chosen) - len(answering)
@@ -195,8 +194,7 @@ class Federation:
         faults: dict[str, str] = {}
         state: Any = None
         for attempt in range(1, self.rules.attempts + 1):
-            open_asks = {name: ask for name, ask in asks.items() if name not in taken}
-            found, faults = self._attempt(open_asks)
+            found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
             taken |= found
             if train and self._enough(taken, asks):
                 before = time.perf_counter()
@@ -269,12 +267,11 @@ class Federation:
             if answer is None:
                 faults.setdefault(name, "no answer")
                 continue
+            if isinstance(answer, Fault):
+                faults[name] = one_line(answer.reason)
+                continue
             try:
-                if isinstance(answer, Fault):
-                    raise Refused(answer.reason)
                 taken[name] = self._checked(name, ask, answer)
-            except Refused as problem:
-                faults[name] = one_line(problem)
             except (Misfit, wire.WireError) as problem:
                 faults[name] = f"not taken: {one_line(problem)}"
             except Exception as problem:  # whatever a broken answer does, the round goes on
@@ -345,8 +342,3 @@ class Federation:
                 fault = f"metric sums of {sums.count} users, and of {known[part]} before"
             if fault is not None:
                 raise Misfit(fault)
-
-    def _download_bytes(self, clients: Int64) -> int:
-        return (
-            download_bytes(self.method.download(self.server, clients), self.form, len(clients)) if len(clients) else 0
-        )

@@ -101,7 +101,8 @@ class SecureFederation(Federation):
                 break
             costs.repeated += 1
             said = "; ".join([why, *(f"{name}: {reason}" for name, reason in sorted(faults.items()))])
-            log.warning("sum %s, attempt %d: %s", number_of(evaluate, train), attempt, said)
+            what = f"of round {train}" if train else f"of the evaluation of round {evaluate}"
+            log.warning("sum %s, attempt %d: %s", what, attempt, said)
             if attempt + 1 >= self.rules.attempts:
                 raise TooFewNodes(f"no secure sum, and nothing of it was used: {said}")
             self._await(list(asks))
@@ -245,8 +246,3 @@ class SecureFederation(Federation):
                 # members of a cohort that is summed already would refuse a second attempt
                 raise TooFew(str(few), few.repeat and not sums) from None
         return sums
-
-
-def number_of(evaluate: int, train: int) -> str:
-    """For a log."""
-    return f"of round {train}" if train else f"of the evaluation of round {evaluate}"
