@@ -81,7 +81,8 @@ class SecureFederation(Federation):
         total: Total | None = None
         survivors: set[str] = set()
         skipped = ""
-        for attempt in range(Policy.attempts):
+        attempts = min(self.rules.attempts, Policy.attempts)  # members make no more
+        for attempt in range(attempts):
             found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
             taken |= found
             before, why = time.perf_counter(), ""
@@ -103,7 +104,7 @@ class SecureFederation(Federation):
             said = "; ".join([why, *(f"{name}: {reason}" for name, reason in sorted(faults.items()))])
             what = f"of round {train}" if train else f"of the evaluation of round {evaluate}"
             log.warning("sum %s, attempt %d: %s", what, attempt, said)
-            if attempt + 1 >= self.rules.attempts:
+            if attempt + 1 == attempts:
                 raise TooFewNodes(f"no secure sum, and nothing of it was used: {said}")
             self._await(list(asks))
             taken = {name: one for name, one in taken.items() if name in self.exchange.online()}
