@@ -48,7 +48,7 @@ def program(name: str) -> str:
     return str(beside) if beside.exists() else name
 
 
-def environment(home: Path, tag: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(home: Path, tag: str) -> dict[str, str]:
     """Environment of every Flower process: own home, no telemetry, no update check, quick task pick-up."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {
@@ -61,7 +61,6 @@ def environment(home: Path, tag: str, extra: Mapping[str, str] | None = None) ->
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
         "PYTHONUNBUFFERED": "1",
         TAG: tag,
-        **(extra or {}),
     }
 
 
@@ -99,7 +98,7 @@ class Crew:
     tag: str = field(default_factory=lambda: secrets.token_hex(8))
     members: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, name: str, command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Start a process in a group of its own, its output in ``home/NAME.log``."""
         private_folder(self.home, mark="config.toml")
         for database in self.home.glob("state.db*"):  # of a server that was first started by an earlier version
@@ -110,7 +109,7 @@ class Crew:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment(self.home, self.tag, extra),
+                env=environment(self.home, self.tag),
                 start_new_session=True,  # a Ctrl-C in the terminal is ours to handle
                 umask=0o077,  # what Flower writes (state.db, keys, copies of apps) is its user's alone
             )

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flwr.app import Message, RecordDict
@@ -42,6 +42,7 @@ PUSHES = 3
 LEFT, REVOKED = "the node left before it answered", "its key was revoked"
 
 
+@dataclass(eq=False)
 class GridExchange:
     """Reaches nodes over Flower's grid. A node is known by the name that it proves when it is met.
 
@@ -52,17 +53,13 @@ class GridExchange:
     Flower's own ``send_and_receive`` looks for replies every three seconds; here it is ``poll``.
     """
 
-    def __init__(
-        self,
-        grid: Any,
-        word: Meet,
-        *,
-        poll: float = 0.2,
-        meet_seconds: float = 60.0,
-        admission: Admission | None = None,
-    ) -> None:
-        self.grid, self.word, self.poll, self.meet_seconds = grid, word, poll, meet_seconds
-        self.admission = admission
+    grid: Any
+    word: Meet
+    poll: float = 0.2
+    meet_seconds: float = 60.0
+    admission: Admission | None = None
+
+    def __post_init__(self) -> None:
         self.hellos: dict[int, Hello] = {}
         self.expected: Callable[[Hello], bool] = lambda hello: True
         """Whether a node is one of this run's; set once the roster is fixed."""

@@ -20,7 +20,7 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,33 +64,29 @@ class TooFewNodes(RuntimeError):
     """A round that too few nodes answered, however often it was tried. The run can be resumed."""
 
 
+@dataclass(eq=False)
 class Federation:
     """Runs a federated method over nodes; see :class:`fedrec.core.loop.Runtime`."""
 
-    def __init__(
-        self,
-        method: Method[Any, Any, Any, Any],
-        world: World,
-        roster: Roster,
-        exchange: Exchange,
-        rules: Rules,
-        run: str,
-        seed: int,
-        upcoming: Upcoming,
-        metrics: MetricSet,
-        selected: Callable[[], int] = lambda: 0,
-        robust: Defence = Defence(),
-    ) -> None:
-        self.robust = robust
-        self.method, self.world, self.roster, self.exchange, self.rules = method, world, roster, exchange, rules
-        self.run, self.seed, self.upcoming, self.selected = run, seed, upcoming, selected
-        self.form = wire.Form.of(method.settings)
-        self.chain = outgoing(method.settings)
-        self.server: Any = method.start_server(world, Keys(seed, 0))
-        self.taken: dict[str, int] = {place.name: 0 for place in roster.places}
-        self.template = Template.of(method, self.server, world, seed)
+    method: Method[Any, Any, Any, Any]
+    world: World
+    roster: Roster
+    exchange: Exchange
+    rules: Rules
+    run: str
+    seed: int
+    upcoming: Upcoming
+    metrics: MetricSet
+    selected: Callable[[], int] = lambda: 0
+    robust: Defence = Defence()
+
+    def __post_init__(self) -> None:
+        self.form = wire.Form.of(self.method.settings)
+        self.chain = outgoing(self.method.settings)
+        self.server: Any = self.method.start_server(self.world, Keys(self.seed, 0))
+        self.taken: dict[str, int] = {place.name: 0 for place in self.roster.places}
+        self.template = Template.of(self.method, self.server, self.world, self.seed)
         self.exposure = self.template.exposure
-        self.metrics = metrics.names
         self.evaluated: dict[str, tuple[int, int]] = {}
         """Users of each node that have something to be evaluated on; the same in every round."""
         self.arrivals: Callable[[], list[Hello]] = list
@@ -337,7 +333,7 @@ class Federation:
         asked = bool(ask.evaluate) or ask.local
         known = self.evaluated.get(place.name)
         for part, sums in enumerate((answer.valid, answer.test)):
-            fault = sums.fault(self.metrics, int(place.users.sum()) if asked else 0)
+            fault = sums.fault(self.metrics.names, int(place.users.sum()) if asked else 0)
             if fault is None and asked and known is not None and sums.count != known[part]:
                 fault = f"metric sums of {sums.count} users, and of {known[part]} before"
             if fault is not None:

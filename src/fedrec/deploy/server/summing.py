@@ -40,7 +40,7 @@ from fedrec.secure.cohorts import Total, assign, sum_of_sums
 from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
 from fedrec.secure.costs import Costs
 from fedrec.secure.failures import SecureFailure, TooFew
-from fedrec.secure.identity import client_of, host_of
+from fedrec.secure.identity import Hosts, client_of, host_of
 from fedrec.secure.layout import Layout
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
@@ -55,12 +55,11 @@ class SecureFederation(Federation):
     """A :class:`~fedrec.deploy.server.federation.Federation` whose server sees sums of cohorts only."""
 
     settings: RunSettings
-    members: Mapping[str, Any]
+    directory: Hosts
 
-    def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> SecureFederation:
+    def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> None:
         """Who takes part, and the run's settings of secure sums."""
-        self.settings, self.members, self.directory = settings, members, hosts_of(members)
-        return self
+        self.settings, self.directory = settings, hosts_of(members)
 
     def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
         if self.roster.find(name) is None:
@@ -193,7 +192,7 @@ class SecureFederation(Federation):
         clients = 1 if single else max(len(place.client_keys) for place in self.roster.places)
         fields = dict(self.method.sum_fields(self.server, users)) if train else {}
         if whole:
-            fields |= metric_fields(self.metrics, users)
+            fields |= metric_fields(self.metrics.names, users)
         everyone = len(self.roster.client_keys) if single else len(self.roster.places)
         most = max(3, min(everyone, 2 * self.settings.secure_cohort))
         return layout_of(
@@ -219,17 +218,16 @@ class SecureFederation(Federation):
 
     def _clients(self, survivors: set[str], answering: Int64) -> Int64:
         """The clients in the sum that trained."""
-        found = []
+        single, found = self.settings.secure_by == "clients", []
         for place in self.roster.places:
-            here = place.among(answering)
-            single = self.settings.secure_by == "clients"
-            own = (client_of(place.name, int(c) - place.first) if single else place.name for c in here)
-            found += [int(client) for client, name in zip(here, own, strict=True) if name in survivors]
+            for client in place.among(answering).tolist():
+                if (client_of(place.name, client - place.first) if single else place.name) in survivors:
+                    found.append(client)
         return np.array(found, np.int64)
 
     def _metric_sums(self, numbers: Any) -> MetricSums:
         count = round(float(numbers[0]))
-        return MetricSums(dict(zip(sorted(self.metrics), numbers[1:].tolist(), strict=True)), count)
+        return MetricSums(dict(zip(sorted(self.metrics.names), numbers[1:].tolist(), strict=True)), count)
 
     def _sums(
         self, number: int, attempt: int, members: list[str], layout: Layout, costs: Costs, faults: dict[str, str]
