@@ -18,15 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_public_key,
-    load_ssh_private_key,
-    load_ssh_public_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from fedrec.deploy.processes import one_at_a_time
 from fedrec.errors import BadInput
@@ -127,7 +121,7 @@ def read_public_key(path: Path) -> tuple[bytes, str]:
         raise BadInput(f"{path} is not a file; give the .pub file of a node's key")
     data = path.read_bytes()[:10_000]
     try:
-        key = load_ssh_public_key(data)
+        key = serialization.load_ssh_public_key(data)
     except Exception:
         raise BadInput(f"{path} is not a public key; give the .pub file that `fedrec deploy keys` made") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
@@ -144,7 +138,7 @@ def fingerprint(key: bytes) -> str:
 
 def sign(private_key: Path, claim: bytes) -> bytes:
     """A claim signed with a node's private key."""
-    key = load_ssh_private_key(private_key.read_bytes(), None)
+    key = serialization.load_ssh_private_key(private_key.read_bytes(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise BadInput(f"{private_key} is not an elliptic-curve key")
     return key.sign(claim, ec.ECDSA(hashes.SHA256()))
@@ -152,14 +146,14 @@ def sign(private_key: Path, claim: bytes) -> bytes:
 
 def public_key_of(private_key: Path) -> bytes:
     """The public half (PEM) of a node's private key."""
-    key = load_ssh_private_key(private_key.read_bytes(), None)
+    key = serialization.load_ssh_private_key(private_key.read_bytes(), None)
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def verified(public_key: bytes, claim: bytes, signature: bytes) -> bool:
     """Whether the holder of the public key (PEM) has signed the claim."""
     try:
-        key = load_pem_public_key(public_key)
+        key = serialization.load_pem_public_key(public_key)
         if not isinstance(key, ec.EllipticCurvePublicKey):
             return False
         key.verify(signature, claim, ec.ECDSA(hashes.SHA256()))

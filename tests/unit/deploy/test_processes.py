@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fedrec.deploy import steps
 from fedrec.deploy.credentials import make_server
-from fedrec.deploy.flower import commands
-from fedrec.deploy.processes import listening
+from fedrec.deploy.flower.superlink import Settings
+from fedrec.deploy.processes import Crew, listening
 
 LISTENS = """\
 import socket, sys, time
@@ -32,10 +33,13 @@ def said(line: str) -> None:
 def test_a_server_is_ready_on_the_address_it_was_given(
     host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def command(home: Path, inner: int, files: object, public: tuple[str, int], *others: object) -> list[str]:
-        return [sys.executable, "-c", LISTENS, "127.0.0.1", str(inner), public[0], str(public[1])]
+    def start(crew: Crew, name: str, command: list[str]) -> Any:
+        given = Settings.read(Path(command[-1]))
+        places = ["127.0.0.1", str(given.port), str(given.public_host), str(given.public_port)]
+        return real(crew, name, [sys.executable, "-c", LISTENS, *places])
 
-    monkeypatch.setattr(commands, "superlink_command", command)
+    real = Crew.start
+    monkeypatch.setattr(Crew, "start", start)
     make_server(tmp_path / "keys", [])
     with socket.create_server((host, 0)) as free:
         port = free.getsockname()[1]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
@@ -34,39 +36,6 @@ class ServerFiles:
         return cls(folder / "ca.crt", folder / "server.crt", folder / "server.key")
 
 
-def superlink_command(
-    home: Path,
-    port: int,
-    files: ServerFiles | None,
-    public: tuple[str, int] | None,
-    database: Path | None,
-    taker: tuple[str, ...] = TAKER,
-) -> list[str]:
-    """The server: all of Flower on 127.0.0.1:``port``; with files, TLS; ``public`` for admitted nodes only."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    host, public_port = public or (None, 0)
-    settings = Settings(
-        port=port,
-        secret=str(new_secret(home)),
-        home=str(home),
-        database=None if database is None else str(database),
-        **{} if files is None else {name: str(path) for name, path in vars(files).items()},
-        public_host=host,
-        public_port=public_port,
-        taker=taker,
-    )
-    path = settings.write(home / "server.json")
-    return [sys.executable, "-m", "fedrec.deploy.flower.superlink", str(path)]
-
-
-def supernode_command(link: Link, port: int, key: Path | None) -> list[str]:
-    """Flower's part of a node; ``port`` is its own, for the node's work."""
-    command = [sys.executable, "-m", "fedrec.deploy.flower.supernode"]
-    command += ["--insecure"] if link.ca is None else ["--root-certificates", str(link.ca)]
-    command += ["--superlink", link.address, "--port", str(port), "--isolation", "process"]
-    return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
-
-
 NODE = ("-m", "fedrec.deploy.flower.node_process")
 """What Python starts for a node."""
 
@@ -74,9 +43,13 @@ NODE = ("-m", "fedrec.deploy.flower.node_process")
 def node_command(
     config: Path, name: str, own: Mapping[str, Value], link: Link, port: int, key: Path | None, start: tuple[str, ...]
 ) -> list[str]:
-    """A whole node, with its configuration written to ``config``."""
-    more: dict[str, Value] = {"port": port, "supernode": supernode_command(link, port, key)}
+    """A whole node, with its configuration written to ``config``; ``port`` is for the node's work."""
+    flower = [sys.executable, "-m", "fedrec.deploy.flower.supernode"]
+    flower += ["--insecure"] if link.ca is None else ["--root-certificates", str(link.ca)]
+    flower += ["--superlink", link.address, "--port", str(port), "--isolation", "process"]
+    more: dict[str, Value] = {"port": port, "supernode": flower}
     if key is not None:
+        flower += ["--auth-supernode-private-key", str(key)]
         more["key"] = str(key)
     write_toml(config, {"name": name, **own, **more})
     return [sys.executable, *start, str(config)]
@@ -165,12 +138,20 @@ class Cluster:
         return Link(f"127.0.0.1:{self.link_port}", None if self.files is None else self.files.ca)
 
     def start_link(self, database: Path | None = None) -> None:
+        """All of Flower on 127.0.0.1; with files, another port over TLS for admitted nodes only."""
         inner = self.link_port if self.files is None else free_ports(1)[0]
-        public = None if self.files is None else (self.host, self.link_port)
         connection(self.home, Link(f"127.0.0.1:{inner}", self.link.ca))
-        self.crew.start("superlink", superlink_command(self.home, inner, self.files, public, database, self.taker))
+        settings = Settings(inner, str(new_secret(self.home)), str(self.home), taker=self.taker)
+        if database is not None:
+            settings = replace(settings, database=str(database))
+        if self.files is not None:
+            files: dict[str, Any] = {name: str(path) for name, path in vars(self.files).items()}
+            settings = replace(settings, **files, public_host=self.host, public_port=self.link_port)
+        path = self.home / "server.json"
+        write_text(path, json.dumps(asdict(settings)), private=True)
+        self.crew.start("superlink", [sys.executable, "-m", "fedrec.deploy.flower.superlink", str(path)])
         self.crew.wait_for_port("superlink", inner)
-        if public is not None:
+        if self.files is not None:
             self.crew.wait_for_port("superlink", self.link_port, self.host)
 
     def start_node(self, name: str, port: int, config: Mapping[str, Value], key: Path | None = None) -> None:

@@ -16,18 +16,8 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUn
 
 from fedrec.deploy.admission import Admission, verified
 from fedrec.deploy.flower.records import from_records, to_records
-from fedrec.deploy.messages.envelope import (
-    Plain,
-    fault_in,
-    one_line,
-    pack_ask,
-    pack_meet,
-    pack_selected,
-    pack_step,
-    unpack_answer,
-    unpack_hello,
-    unpack_stepped,
-)
+from fedrec.deploy.messages import envelope
+from fedrec.deploy.messages.envelope import Plain, one_line
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected, Step, Stepped
 
 log = logging.getLogger("fedrec.deploy")
@@ -91,12 +81,12 @@ class GridExchange:
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         rounds = {ask.train or ask.evaluate for ask in asks.values()}
         kind = TRAIN if any(ask.train for ask in asks.values()) else EVALUATE
-        letters = {name: pack_ask(ask) for name, ask in asks.items()}
-        return self._asked(letters, kind, str(max(rounds, default=0)), deadline, unpack_answer)
+        letters = {name: envelope.pack_ask(ask) for name, ask in asks.items()}
+        return self._asked(letters, kind, str(max(rounds, default=0)), deadline, envelope.unpack_answer)
 
     def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
-        letters = {name: pack_step(step) for name, step in steps.items()}
-        return self._asked(letters, QUERY, "step", deadline, unpack_stepped)
+        letters = {name: envelope.pack_step(step) for name, step in steps.items()}
+        return self._asked(letters, QUERY, "step", deadline, envelope.unpack_stepped)
 
     def _asked(
         self, letters: Mapping[str, Plain], kind: str, group: str, deadline: float, unpack: Callable[[Plain], Any]
@@ -109,16 +99,16 @@ class GridExchange:
 
     def select(self, selected: int, deadline: float) -> dict[str, Fault]:
         """Tell every node which round was selected; who did not hear it."""
-        online, letter = set(self.grid.get_node_ids()), pack_selected(Selected(self.word.run, selected))
+        online, letter = set(self.grid.get_node_ids()), envelope.pack_selected(Selected(self.word.run, selected))
         letters = {hello.name: letter for i, hello in self.hellos.items() if i in online}
         read = self._asked(letters, QUERY, "selected", deadline, lambda plain: None)
         return {name: reply for name, reply in read.items() if isinstance(reply, Fault)}
 
     def _meet(self, ids: list[int]) -> None:
         words = {i: replace(self.word, challenge=secrets.token_hex(32)) for i in ids}
-        packed = {str(i): (i, to_records(pack_meet(word))) for i, word in words.items()}
+        packed = {str(i): (i, to_records(envelope.pack_meet(word))) for i, word in words.items()}
         for key, reply in self._round_trip(packed, QUERY, "meet", self.meet_seconds).items():
-            hello = self._read(key, reply, unpack_hello)
+            hello = self._read(key, reply, envelope.unpack_hello)
             if isinstance(hello, Fault):
                 log.warning("a node that connected could not be met: %s", hello.reason)
                 pause = 2 * self._silent.get(int(key), (0.0, self.meet_seconds / 2))[1]
@@ -209,7 +199,7 @@ class GridExchange:
             return reply
         try:
             plain = from_records(reply)
-            fault = fault_in(plain)
+            fault = envelope.fault_in(plain)
             if fault is not None and fault.reason.startswith("UnknownRun"):
                 self.hellos = {i: known for i, known in self.hellos.items() if known.name != name}  # meet again
             return fault or unpack(plain)

@@ -13,14 +13,13 @@ import contextlib
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.admission import Admission
 from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.server.presence import Presence
-from fedrec.runs.atomic import write_text
 
 TAKER = ("-m", "fedrec.deploy.flower.server_process")
 """What Python starts to carry runs out."""
@@ -51,10 +50,6 @@ class Settings:
     def link(self) -> Link:
         """How the inner listener is reached."""
         return Link(f"127.0.0.1:{self.port}", None if self.ca is None else Path(self.ca))
-
-    def write(self, path: Path) -> Path:
-        write_text(path, json.dumps(asdict(self)), private=True)
-        return path
 
     @classmethod
     def read(cls, path: Path) -> Settings:

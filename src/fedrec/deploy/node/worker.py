@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.method import Keys
-from fedrec.deploy.messages.envelope import (
-    Plain,
-    kind_of,
-    pack_answer,
-    pack_fault,
-    pack_hello,
-    pack_stepped,
-    unpack_ask,
-    unpack_step,
-    unpack_word,
-)
+from fedrec.deploy.messages import envelope
+from fedrec.deploy.messages.envelope import Plain
 from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.node.news import MARK
@@ -70,36 +61,36 @@ class Worker:
             return self._handle(plain)
         except Withheld as problem:  # the owner's word, made to be said
             log.warning("withheld: %s", problem)
-            return pack_fault(Fault(str(problem)))
+            return envelope.pack_fault(Fault(str(problem)))
         except Exception as problem:
             folder = self.options.folder
             private_folder(folder)
             with open(folder / "errors.log", "a", encoding="utf-8", opener=private_opener) as handle:
                 handle.write(traceback.format_exc() + "\n")
-            return pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
+            return envelope.pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
 
     def _handle(self, plain: Plain) -> Plain:
-        if kind_of(plain) == "ask":
-            ask = unpack_ask(plain)
+        if envelope.kind_of(plain) == "ask":
+            ask = envelope.unpack_ask(plain)
             node = self.nodes.get(ask.run) or Node(self.options, ask.run)
             began = time.perf_counter()
-            answer = pack_answer(node.answer(ask))
+            answer = envelope.pack_answer(node.answer(ask))
             self.nodes[ask.run] = node  # only now: runs that were never met are not remembered
             if ask.train:
                 seconds = time.perf_counter() - began
                 log.info("%sround %d done: %d clients, %.1f s", MARK, ask.train, len(ask.positions), seconds)
             return answer
-        if kind_of(plain) == "step":
-            step = unpack_step(plain)
+        if envelope.kind_of(plain) == "step":
+            step = envelope.unpack_step(plain)
             node = self.nodes.get(step.run) or Node(self.options, step.run)
-            stepped = pack_stepped(node.step(step))
+            stepped = envelope.pack_stepped(node.step(step))
             self.nodes[step.run] = node
             return stepped
-        word = unpack_word(plain)
+        word = envelope.unpack_word(plain)
         node = Node(self.options, word.run)
         node.prepare = self.prepare
         if isinstance(word, Meet):
-            hello = pack_hello(node.meet(word))
+            hello = envelope.pack_hello(node.meet(word))
             self.nodes[word.run] = node
             log.info("%staking part in a run of %s, %d rounds", MARK, node.settings.method, node.settings.rounds)
             return hello
