@@ -107,12 +107,12 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         folder.append(record)
 
     run_rounds(runtime, plan, progress, after)
-    if job.own_data:  # the server's part of the selected model, and the result
+    if job.own_data:
         for name, fault in exchange.select(progress.best_round, min(COURTESY, job.rules.deadline)).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)
         data = describe(runtime.world, interactions=None)  # nobody but the nodes knows how many
         best = progress.best_state
-        model = None if best is None else {"server": best["server"]}
+        model = None if best is None else {"server": best["server"]}  # private state is on the nodes
         folder.finish(summary(settings, method, data, progress, prepared, runtime), model, None, None)
     numbers, open_fields = runtime.exposure
     write_served(path, done=True, state="done", prepare=prepared, exposure=[numbers, list(open_fields)])
