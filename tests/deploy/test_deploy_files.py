@@ -17,7 +17,8 @@ from direct import RUN, federation, records_of
 
 from crafted_state import HOSTILE_NAMES, craft, craft_old, parts
 from fedrec.core.old_names import OLD_NAMES
-from fedrec.deploy.flower.commands import Link, connection
+from fedrec.deploy.flower.commands import connection
+from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.messages.letters import Selected
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.recommending import recommend

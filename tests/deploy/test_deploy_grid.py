@@ -15,8 +15,9 @@ from flwr.superlink.grid import http_grid as flower_grid
 
 from fedrec.deploy.admission import Admission
 from fedrec.deploy.credentials import make_node
-from fedrec.deploy.flower.commands import Link, connection, register
+from fedrec.deploy.flower.commands import connection, register
 from fedrec.deploy.flower.grid import GridExchange
+from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.processes import StartFailed, apart, free_ports
 from fedrec.deploy.steps import counted

@@ -22,8 +22,8 @@ from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.worker import Worker
-from fedrec.deploy.server.catalogue import read_catalogue
 from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.job import read_catalogue
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.serve import upcoming

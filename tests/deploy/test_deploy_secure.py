@@ -21,6 +21,7 @@ from fedrec.laws.small_runs import small_settings
 from fedrec.methods.registry import federated, find
 from fedrec.secure.failures import Refusal
 from fedrec.secure.messages import Kind
+from fedrec.secure.policy import Policy
 
 SUMMED = [name for name in federated() if find(name).card.sum_suffices]
 RULES = Rules(wait=0.01, attempts=1, least=0.5)
@@ -110,6 +111,21 @@ def test_below_the_threshold_the_sum_is_tried_again_and_then_nothing_is_used(tmp
         records_of(other, plan, progress)
     after = flatten(other.server)[0]
     assert all((before[name] == after[name]).all() for name in before)
+
+
+def test_a_run_with_more_attempts_than_members_make_stops_after_theirs(tmp_path: Path) -> None:
+    many = Rules(wait=0.01, attempts=Policy.attempts + 1, least=0.5)
+    runtime, plan, progress, exchange = federation(tmp_path, settings_of("fcf"), 4, many)
+    asked: list[str] = []
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        asked.append(name)
+        raise ConnectionError
+
+    exchange.between = between
+    with pytest.raises(TooFewNodes, match="no secure sum, and nothing of it was used"):
+        records_of(runtime, plan, progress)
+    assert asked.count("node0") == Policy.attempts
 
 
 def test_a_sum_that_was_unmasked_is_not_made_again_and_its_round_is_skipped(tmp_path: Path) -> None:

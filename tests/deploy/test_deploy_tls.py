@@ -17,8 +17,9 @@ from live import carry_out, new_run, start_cluster
 
 from fedrec.core import wire
 from fedrec.deploy.credentials import make_node, make_server
-from fedrec.deploy.flower.commands import NODE, Cluster, Link, node_command
+from fedrec.deploy.flower.commands import NODE, Cluster, node_command
 from fedrec.deploy.flower.knocking import turned_away
+from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.processes import free_ports, listening, marked

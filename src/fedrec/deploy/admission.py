@@ -6,7 +6,6 @@ anew whenever it changes, so that a revoked node is out from the next call on.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -18,8 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from fedrec.deploy.processes import one_at_a_time
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import private_opener, write_text
+from fedrec.runs.atomic import write_text
 
 LIST = "nodes.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -97,8 +102,7 @@ class Admission:
     def _changing(self) -> Iterator[dict[str, Any]]:
         """The content, to be changed; written back whole, one process at a time."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(self.folder / f".{LIST}.lock", "w", opener=private_opener) as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with one_at_a_time(self.folder / f".{LIST}.lock"):
             content = self._read()
             yield content
             outer = {"content": content, "checksum": _checksum(content)}
@@ -113,14 +117,11 @@ def check_name(name: str) -> str:
 
 def read_public_key(path: Path) -> tuple[bytes, str]:
     """A node's public key (PEM) out of its ``.pub`` file, and the name written behind it."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
-
     if not path.is_file():
         raise BadInput(f"{path} is not a file; give the .pub file of a node's key")
     data = path.read_bytes()[:10_000]
     try:
-        key = load_ssh_public_key(data)
+        key = serialization.load_ssh_public_key(data)
     except Exception:
         raise BadInput(f"{path} is not a public key; give the .pub file that `fedrec deploy keys` made") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
@@ -137,11 +138,7 @@ def fingerprint(key: bytes) -> str:
 
 def sign(private_key: Path, claim: bytes) -> bytes:
     """A claim signed with a node's private key."""
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
-
-    key = load_ssh_private_key(private_key.read_bytes(), None)
+    key = serialization.load_ssh_private_key(private_key.read_bytes(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise BadInput(f"{private_key} is not an elliptic-curve key")
     return key.sign(claim, ec.ECDSA(hashes.SHA256()))
@@ -149,21 +146,14 @@ def sign(private_key: Path, claim: bytes) -> bytes:
 
 def public_key_of(private_key: Path) -> bytes:
     """The public half (PEM) of a node's private key."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
-
-    key = load_ssh_private_key(private_key.read_bytes(), None)
+    key = serialization.load_ssh_private_key(private_key.read_bytes(), None)
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def verified(public_key: bytes, claim: bytes, signature: bytes) -> bool:
     """Whether the holder of the public key (PEM) has signed the claim."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
     try:
-        key = load_pem_public_key(public_key)
+        key = serialization.load_pem_public_key(public_key)
         if not isinstance(key, ec.EllipticCurvePublicKey):
             return False
         key.verify(signature, claim, ec.ECDSA(hashes.SHA256()))

@@ -6,13 +6,14 @@ import datetime
 import ipaddress
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fedrec.errors import BadInput
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from fedrec.deploy.members import refuse_existing
 
 YEARS = 2
 
@@ -22,16 +23,10 @@ def make_server(folder: Path, hosts: list[str]) -> list[Path]:
 
     ``ca.crt`` goes to every node; ``ca.key`` and ``server.key`` stay on the server.
     """
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-    _refuse_existing(folder, ("ca.crt", "ca.key", "server.crt", "server.key"))
+    refuse_existing(folder, ("ca.crt", "ca.key", "server.crt", "server.key"))
     now = datetime.datetime.now(datetime.UTC)
-    until = now + datetime.timedelta(days=365 * YEARS)
 
-    def builder(subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    def builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -39,7 +34,7 @@ def make_server(folder: Path, hosts: list[str]) -> list[Path]:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(minutes=5))  # clocks differ
-            .not_valid_after(until)
+            .not_valid_after(now + datetime.timedelta(days=365 * YEARS))
         )
 
     def named(text: str) -> x509.Name:
@@ -60,71 +55,39 @@ def make_server(folder: Path, hosts: list[str]) -> list[Path]:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA384())
     )
+    names = [_alternative(host) for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1"])]
     server = (
         builder(named(hosts[0] if hosts else "localhost"), authority.subject, server_key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([_alternative(h) for h in _with_local(hosts)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(usage(digital_signature=True), critical=True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA384())
     )
+    secret = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
     return [
-        _write(folder / "ca.crt", _pem(authority)),
-        _write(folder / "ca.key", _secret(authority_key), secret=True),
-        _write(folder / "server.crt", _pem(server)),
-        _write(folder / "server.key", _secret(server_key), secret=True),
+        _write(folder / "ca.crt", authority.public_bytes(Encoding.PEM)),
+        _write(folder / "ca.key", authority_key.private_bytes(*secret), secret=True),
+        _write(folder / "server.crt", server.public_bytes(Encoding.PEM)),
+        _write(folder / "server.key", server_key.private_bytes(*secret), secret=True),
     ]
 
 
 def make_node(folder: Path, name: str) -> list[Path]:
     """A node's key pair: ``NAME`` stays on the node, ``NAME.pub`` is registered with the server."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    _refuse_existing(folder, (name, f"{name}.pub"))
+    refuse_existing(folder, (name, f"{name}.pub"))
     key = ec.generate_private_key(ec.SECP384R1())
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return [
-        _write(folder / name, secret, secret=True),
-        _write(folder / f"{name}.pub", public + f" {name}\n".encode()),
-    ]
-
-
-def _with_local(hosts: list[str]) -> list[str]:
-    return list(dict.fromkeys([*hosts, "localhost", "127.0.0.1"]))
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return [_write(folder / name, secret, secret=True), _write(folder / f"{name}.pub", public + f" {name}\n".encode())]
 
 
 def _alternative(host: str) -> x509.GeneralName:
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _secret(key: EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def _refuse_existing(folder: Path, names: tuple[str, ...]) -> None:
-    there = [name for name in names if (folder / name).exists()]
-    if there:
-        raise BadInput(f"{folder} already has {', '.join(there)}; move them away first, or choose another folder")
 
 
 def _write(path: Path, data: bytes, secret: bool = False) -> Path:

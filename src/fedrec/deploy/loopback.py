@@ -20,10 +20,11 @@ from fedrec.core.messages import concatenate
 from fedrec.core.population import Population
 from fedrec.core.settings import build
 from fedrec.core.state import Expected, expect
-from fedrec.deploy.flower.commands import Cluster, Value
+from fedrec.deploy.flower.commands import Cluster
 from fedrec.deploy.members import FILE, collect_members, make_sums_key, read_members
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions, refuse_whole_users
+from fedrec.deploy.node.worker import config_of
 from fedrec.deploy.processes import free_ports
 from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.server.rules import Rules
@@ -68,13 +69,20 @@ class Loopback(Simulator):
             return self._collect(folder)
 
     def node_options(self, folder: RunFolder) -> list[NodeOptions]:
-        count = self.settings.nodes
-        names = [f"node{number:0{len(str(count - 1))}d}" for number in range(count)]
-        place = folder.path / NODES
-        made = [
-            NodeOptions(name, place / name, part=part, parts=count, repeatable=True) for part, name in enumerate(names)
-        ]
-        if not self.settings.secure:
+        chosen, place = self.settings, folder.path / NODES
+        names = [f"node{number:0{len(str(chosen.nodes - 1))}d}" for number in range(chosen.nodes)]
+        common: dict[str, Any] = {
+            "hosted": chosen.data,
+            "parts": chosen.nodes,
+            "data_dir": chosen.data_dir,
+            "device": chosen.device,
+            "memory_mb": chosen.memory_mb,
+            "repeatable": True,
+            "secure_least": chosen.secure_least,
+            "secure_colluding": chosen.secure_colluding,
+        }
+        made = [NodeOptions(name, place / name, part=part, **common) for part, name in enumerate(names)]
+        if not chosen.secure:
             return made
         return [replace(one, members=place / FILE, sums_key=one.folder / f"{one.name}.sums") for one in made]
 
@@ -90,7 +98,7 @@ class Loopback(Simulator):
         with interruptible(), Cluster(home, link_port) as cluster:
             cluster.start_link()
             for options, port in zip(nodes, ports, strict=True):
-                cluster.start_node(options.name, port, self._config(options))
+                cluster.start_node(options.name, port, config_of(options))
             run = cluster.start_run(folder.path)
             watch = Watch(folder, on_round)
             while run.poll() is None and not (read_served(folder.path) or {}).get("done"):
@@ -117,27 +125,6 @@ class Loopback(Simulator):
             public.append(make_sums_key(options.folder, options.name, count)[1])
         collect_members(public, place / FILE)
         return read_members(place / FILE)
-
-    def _config(self, options: NodeOptions) -> dict[str, Value]:
-        config: dict[str, Value] = {
-            "folder": str(options.folder.resolve()),
-            "part": options.part,
-            "parts": options.parts,
-            "repeatable": True,
-            "hosted": self.settings.data,
-            "device": self.settings.device,
-            "memory-mb": self.settings.memory_mb,
-        }
-        if options.members is not None and options.sums_key is not None:
-            config |= {
-                "members": str(options.members.resolve()),
-                "sums-key": str(options.sums_key.resolve()),
-                "secure-least": self.settings.secure_least,
-                "secure-colluding": self.settings.secure_colluding,
-            }
-        if self.settings.data_dir is not None:
-            config["data-dir"] = str(self.settings.data_dir.resolve())
-        return config
 
     def _collect(self, folder: RunFolder) -> Progress:
         """The server's progress, with the nodes' private state and users' metrics beside it.

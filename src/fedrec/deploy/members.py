@@ -27,15 +27,20 @@ FILE = "members.json"
 MARK = "fedrec-sums"
 
 
+def refuse_existing(folder: Path, names: tuple[str, ...]) -> None:
+    """Keys are never written over."""
+    there = [name for name in names if (folder / name).exists()]
+    if there:
+        raise BadInput(f"{folder} already has {', '.join(there)}; move them away first, or choose another folder")
+
+
 def make_sums_key(folder: Path, name: str, clients: int = 1) -> list[Path]:
     """A node's long-term key for secure sums, and what it gives to the others."""
     check_name(name)
     if clients < 1:
         raise BadInput(f"{clients} clients; a node hosts at least one")
     secret, public = folder / f"{name}.sums", folder / f"{name}.sums.pub"
-    there = [path.name for path in (secret, public) if path.exists()]
-    if there:
-        raise BadInput(f"{folder} already has {', '.join(there)}; move them away first, or choose another folder")
+    refuse_existing(folder, (secret.name, public.name))
     key = new_key(os.urandom)
     folder.mkdir(parents=True, exist_ok=True)
     with open(secret, "x", encoding="ascii", opener=private_opener) as handle:

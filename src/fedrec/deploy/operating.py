@@ -47,10 +47,10 @@ def list_nodes(state: Path) -> list[str]:
     seen, lines = last_seen(home), []
     for name, key in sorted(Admission(home).nodes().items()):
         when = seen.get(fingerprint(key))
-        quiet = None if when is None else max(0.0, time.time() - when)
-        if quiet is None:
+        if when is None:
             heard = "never heard of"
         else:
+            quiet = max(0.0, time.time() - when)
             heard = "connected" if quiet < ONLINE else f"last heard of {duration(quiet)} ago"
         lines.append(f"{name}  key {fingerprint(key)}  {heard}")
     return lines or ["no nodes admitted; `fedrec deploy register NAME.pub` admits one"]

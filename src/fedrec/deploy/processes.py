@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import multiprocessing
 import os
@@ -12,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,16 @@ T = TypeVar("T")
 
 TAG = "FEDREC_FEDERATION"
 """Environment variable that marks every process of one federation, however it was started."""
+ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that stand for all of a machine's, and where they can be reached."""
+
+
+@contextlib.contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Processes of this machine wait for one another here."""
+    with open(lock, "w", opener=private_opener) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 class StartFailed(RuntimeError):
@@ -37,7 +48,7 @@ def program(name: str) -> str:
     return str(beside) if beside.exists() else name
 
 
-def environment(home: Path, tag: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(home: Path, tag: str) -> dict[str, str]:
     """Environment of every Flower process: own home, no telemetry, no update check, quick task pick-up."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {
@@ -50,7 +61,6 @@ def environment(home: Path, tag: str, extra: Mapping[str, str] | None = None) ->
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
         "PYTHONUNBUFFERED": "1",
         TAG: tag,
-        **(extra or {}),
     }
 
 
@@ -74,9 +84,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def listening(port: int, host: str = "127.0.0.1") -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((host, port)) == 0
+    """Whether somebody listens there; an address that means all of them is looked for on the loopback."""
+    with contextlib.suppress(OSError), socket.create_connection((ALL.get(host, host), port), timeout=0.5):
+        return True
+    return False
 
 
 @dataclass
@@ -87,7 +98,7 @@ class Crew:
     tag: str = field(default_factory=lambda: secrets.token_hex(8))
     members: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, name: str, command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Start a process in a group of its own, its output in ``home/NAME.log``."""
         private_folder(self.home, mark="config.toml")
         for database in self.home.glob("state.db*"):  # of a server that was first started by an earlier version
@@ -98,7 +109,7 @@ class Crew:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment(self.home, self.tag, extra),
+                env=environment(self.home, self.tag),
                 start_new_session=True,  # a Ctrl-C in the terminal is ours to handle
                 umask=0o077,  # what Flower writes (state.db, keys, copies of apps) is its user's alone
             )
@@ -112,10 +123,10 @@ class Crew:
         path = self.log(name)
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.is_file() else ""
 
-    def wait_for_port(self, name: str, port: int, seconds: float = 300.0) -> None:
+    def wait_for_port(self, name: str, port: int, host: str = "127.0.0.1", seconds: float = 300.0) -> None:
         """Until a member listens on its port; one that stops is not waited for."""
         end = time.monotonic() + seconds
-        while not listening(port):
+        while not listening(port, host):
             if self.members[name].poll() is not None:
                 raise StartFailed(f"{name} stopped with {self.members[name].returncode}:\n{self.tail(name)}")
             if time.monotonic() > end:
@@ -125,21 +136,17 @@ class Crew:
     def kill(self, name: str) -> None:
         """SIGKILL to a member and all it has started."""
         member = self.members.pop(name)
-        family = [member.pid, *descendants(member.pid)]
-        _signal(family, signal.SIGKILL)
+        _signal([member.pid, *descendants(member.pid)], signal.SIGKILL)
         member.wait()
 
     def stop(self, patience: float = 2.0) -> None:
         """Stop every process of this federation: ask first, then insist. Safe to call twice."""
-        # What a member starts is detached from it, so its descendants are found by the mark they inherit.
-        own = [m.pid for m in self.members.values() if m.poll() is None]
-        _signal(list(dict.fromkeys(own + marked(self.tag))), signal.SIGTERM)
+        _signal(self._left(), signal.SIGTERM)
         end = time.monotonic() + patience
-        while time.monotonic() < end and (self._running() or marked(self.tag)):
+        while time.monotonic() < end and self._left():
             time.sleep(0.1)
         for _ in range(20):
-            left = [m.pid for m in self.members.values() if m.poll() is None] + marked(self.tag)
-            if not left:
+            if not (left := self._left()):
                 break
             _signal(left, signal.SIGKILL)
             time.sleep(0.1)
@@ -148,8 +155,19 @@ class Crew:
                 member.wait(timeout=5)
         self.members.clear()
 
-    def _running(self) -> bool:
-        return any(member.poll() is None for member in self.members.values())
+    def _left(self) -> list[int]:
+        """What still runs. What a member starts is detached from it, and is found by the mark that it inherits."""
+        own = [member.pid for member in self.members.values() if member.poll() is None]
+        return list(dict.fromkeys(own + marked(self.tag)))
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.stop()
+        except KeyboardInterrupt:  # a second Ctrl-C must not leave processes behind
+            self.stop()
 
 
 def marked(tag: str) -> list[int]:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Progress, Record
 from fedrec.deploy.admission import Admission, check_name
-from fedrec.deploy.flower.commands import (
-    NODE,
-    Link,
-    ServerFiles,
-    Value,
-    connection,
-    node_command,
-    register,
-    run_command,
-    superlink_command,
-)
+from fedrec.deploy.flower.commands import NODE, Cluster, ServerFiles, Value, node_command, register, run_command
 from fedrec.deploy.flower.knocking import turned_away
+from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
 from fedrec.deploy.processes import Crew, StartFailed, apart, free_ports
-from fedrec.deploy.server.catalogue import read_catalogue
-from fedrec.deploy.server.job import SERVED, Job, read_served
+from fedrec.deploy.server.job import SERVED, Job, read_catalogue, read_served
 from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
@@ -58,13 +47,9 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
         if not file.is_file():
             raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
     home = state.resolve()
-    (inner,) = free_ports(1)
-    connection(home, Link(f"127.0.0.1:{inner}", files.ca))
-    crew = Crew(home)
-    with interruptible(), _stopping(crew):
-        crew.start("superlink", superlink_command(home, inner, files, (host, port), home / "state.db"))
-        for one in (inner, port):
-            crew.wait_for_port("superlink", one)
+    with interruptible(), Cluster(home, port, files, host=host) as cluster:
+        cluster.start_link(home / "state.db")
+        crew = cluster.crew
         say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
         crew.members["superlink"].wait()
         raise StartFailed(f"the server stopped:\n{crew.tail('superlink')}")
@@ -101,18 +86,17 @@ def node(
     users, interactions = apart(counted)(data)  # bad data is known now, not in the first round
     private_folder(folder)
     home = folder.resolve() / "flower"
-    crew = Crew(home)
     private_folder(home)
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
     command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
     say(f"{name}: {users} users, {interactions} interactions; connecting to {server_address}")
-    with interruptible(), _stopping(crew):
+    with interruptible(), Crew(home) as crew:
         end = time.monotonic() + patience
         while True:
-            before = crew.log("supernode").stat().st_size if crew.log("supernode").is_file() else 0
             news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))
+            before = news.place
             member = crew.start("supernode", command)
             while (status := member.poll()) is None:
                 news.look()
@@ -185,9 +169,8 @@ def run(
         say("this run goes on already: following it")
     elif other is not None:
         say(f"waiting for {other} to end: one run at a time (`fedrec deploy stop --state {state}` ends it)")
-    crew = Crew(home)
     watch = Watch(folder, on_round)
-    with interruptible(), _stopping(crew):
+    with interruptible(), Crew(home) as crew:
         try:
             if not follows:
                 (folder.path / SERVED).unlink(missing_ok=True)
@@ -204,22 +187,23 @@ def run(
         watch.look()
         said = read_served(folder.path) or {}
         if not said.get("done"):
-            ended = (
-                "the run was stopped" if said.get("state") == "stopped" else f"the run ended:\n{crew.tail('run', 30)}"
-            )
+            stopped = said.get("state") == "stopped"
+            ended = "the run was stopped" if stopped else f"the run ended:\n{crew.tail('run', 30)}"
             raise RunFailed(said.get("reason") or ended)
     return folder.result()
 
 
+@dataclass
 class _Ending:
     """Whether a run has ended: it says so, or nobody carries it out any more.
 
     Flower's command that started it may end before it (its stream of logs breaks under load): that says nothing.
     """
 
-    def __init__(self, home: Path, folder: Path, crew: Crew) -> None:
-        self.home, self.folder, self.crew = home, folder, crew
-        self.quiet_since: float | None = None
+    home: Path
+    folder: Path
+    crew: Crew
+    quiet_since: float | None = None
 
     def __call__(self) -> bool:
         said, member = (read_served(self.folder) or {}).get("state"), self.crew.members.get("run")
@@ -247,11 +231,3 @@ def status(folder: RunFolder) -> list[str]:
         lines.append(f"  round {record['round']}  loss {record['loss']:.4f}  valid {shown}")
         lines += [f"    missing: {who}" for who in record["missing"]]
     return lines
-
-
-@contextlib.contextmanager
-def _stopping(crew: Crew) -> Any:
-    try:
-        yield
-    finally:
-        crew.stop()

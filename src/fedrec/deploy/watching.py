@@ -10,6 +10,7 @@ from typing import Any
 
 from fedrec.core.loop import Progress, Record
 from fedrec.runs.folder import RunFolder
+from fedrec.runs.rounds import record_of
 
 OnRound = Callable[[Record, Progress], None]
 
@@ -29,7 +30,7 @@ class Watch:
     def look(self) -> None:
         records = self.folder.records()
         for plain in records[self.seen :]:
-            record = Record(**{**plain, "missing": tuple(plain["missing"])})
+            record = record_of(plain)
             self.progress.round = record.round
             self.progress.records.append(record)
             if self.on_round:

@@ -16,10 +16,9 @@ from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet, Step, Stepp
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.server.federation import Federation
-from fedrec.deploy.server.kinds import kind_for
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
-from fedrec.deploy.server.serve import upcoming
+from fedrec.deploy.server.serve import kind_for, upcoming
 from fedrec.deploy.server.summing import SecureFederation
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve

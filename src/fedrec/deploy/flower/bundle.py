@@ -27,10 +27,6 @@ clientapp = "fedrec_run.nothing:app"
 folder = ""
 """
 
-NOTHING = """\
-app = None
-"""
-
 
 def write_bundle(folder: Path) -> Path:
     """Write the bundle into ``folder`` and return its path."""
@@ -38,5 +34,5 @@ def write_bundle(folder: Path) -> Path:
     package.mkdir(parents=True, exist_ok=True)
     (folder / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     (package / "__init__.py").write_text("", encoding="utf-8")
-    (package / "nothing.py").write_text(NOTHING, encoding="utf-8")
+    (package / "nothing.py").write_text("app = None\n", encoding="utf-8")
     return folder

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
 from fedrec.deploy.flower.superlink import TAKER, Settings
-from fedrec.deploy.flower.tasks import new_secret
+from fedrec.deploy.flower.tasks import Link, new_secret
 from fedrec.deploy.processes import Crew, StartFailed, free_ports, program, write_toml
 from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
 Value = str | int | float | bool | list[str]
-
-
-@dataclass(frozen=True)
-class Link:
-    """How a server is reached; ``ca`` is the certificate that its own must be signed by."""
-
-    address: str
-    ca: Path | None = None
-
-    @property
-    def security(self) -> list[str]:
-        return ["--insecure"] if self.ca is None else ["--root-certificates", str(self.ca)]
 
 
 @dataclass(frozen=True)
@@ -47,40 +36,6 @@ class ServerFiles:
         return cls(folder / "ca.crt", folder / "server.crt", folder / "server.key")
 
 
-def superlink_command(
-    home: Path,
-    port: int,
-    files: ServerFiles | None,
-    public: tuple[str, int] | None,
-    database: Path | None,
-    taker: tuple[str, ...] = TAKER,
-) -> list[str]:
-    """The server: all of Flower on 127.0.0.1:``port``; with files, TLS; ``public`` for admitted nodes only."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    host, public_port = public or (None, 0)
-    settings = Settings(
-        port=port,
-        secret=str(new_secret(home)),
-        home=str(home),
-        database=None if database is None else str(database),
-        ca=None if files is None else str(files.ca),
-        certificate=None if files is None else str(files.certificate),
-        key=None if files is None else str(files.key),
-        public_host=host,
-        public_port=public_port,
-        taker=taker,
-    )
-    path = settings.write(home / "server.json")
-    return [sys.executable, "-m", "fedrec.deploy.flower.superlink", str(path)]
-
-
-def supernode_command(link: Link, port: int, key: Path | None) -> list[str]:
-    """Flower's part of a node; ``port`` is its own, for the node's work."""
-    command = [sys.executable, "-m", "fedrec.deploy.flower.supernode", *link.security]
-    command += ["--superlink", link.address, "--port", str(port), "--isolation", "process"]
-    return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
-
-
 NODE = ("-m", "fedrec.deploy.flower.node_process")
 """What Python starts for a node."""
 
@@ -88,9 +43,13 @@ NODE = ("-m", "fedrec.deploy.flower.node_process")
 def node_command(
     config: Path, name: str, own: Mapping[str, Value], link: Link, port: int, key: Path | None, start: tuple[str, ...]
 ) -> list[str]:
-    """A whole node, with its configuration written to ``config``."""
-    more: dict[str, Value] = {"port": port, "supernode": supernode_command(link, port, key)}
+    """A whole node, with its configuration written to ``config``; ``port`` is for the node's work."""
+    flower = [sys.executable, "-m", "fedrec.deploy.flower.supernode"]
+    flower += ["--insecure"] if link.ca is None else ["--root-certificates", str(link.ca)]
+    flower += ["--superlink", link.address, "--port", str(port), "--isolation", "process"]
+    more: dict[str, Value] = {"port": port, "supernode": flower}
     if key is not None:
+        flower += ["--auth-supernode-private-key", str(key)]
         more["key"] = str(key)
     write_toml(config, {"name": name, **own, **more})
     return [sys.executable, *start, str(config)]
@@ -102,13 +61,6 @@ def connection(home: Path, link: Link) -> None:
     lines = ["[superlink]", f'default = "{NAME}"', "", f"[superlink.{NAME}]", f'address = "{link.address}"']
     lines.append("insecure = true" if link.ca is None else f'root-certificates = "{link.ca}"')
     write_text(home / "config.toml", "\n".join(lines) + "\n", private=True)
-
-
-def _link(home: Path) -> Link:
-    """How the server's own interfaces are reached, as :func:`connection` has written it."""
-    said = tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))["superlink"][NAME]
-    ca = said.get("root-certificates")
-    return Link(str(said["address"]), None if ca is None else Path(ca))
 
 
 def register(home: Path, public_key: Path, name: str | None = None) -> str:
@@ -133,18 +85,17 @@ def _registered(home: Path, key: bytes) -> str:
     from flwr.supercore.control import ControlHttpClient
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
-    link = _link(home)
+    said = tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))["superlink"][NAME]
+    ca = said.get("root-certificates")  # as :func:`connection` has written it
+    link = Link(str(said["address"]), None if ca is None else Path(ca))
     client = ControlHttpClient.from_server_address(
-        server_address=link.address,
-        insecure=link.ca is None,
-        root_certificates=None if link.ca is None else link.ca.read_bytes(),
-        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+        **link.named, interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")]
     )
     try:
         client.RegisterNode(RegisterNodeRequest(public_key=key))
     except httpx.HTTPStatusError as problem:
-        said = problem.response.text
-        return "" if "already in use" in said else " ".join(said.split())[:300]
+        answer = problem.response.text
+        return "" if "already in use" in answer else " ".join(answer.split())[:300]
     except httpx.HTTPError as problem:
         return f"no server answers on {link.address} ({type(problem).__name__}); start it with `fedrec deploy server`"
     finally:
@@ -173,6 +124,8 @@ class Cluster:
     start: tuple[str, ...] = NODE
     """What Python starts for a node."""
     taker: tuple[str, ...] = TAKER
+    host: str = "127.0.0.1"
+    """Where the door listens."""
     crew: Crew = field(init=False)
     nodes: dict[str, list[str]] = field(default_factory=dict)
 
@@ -185,12 +138,21 @@ class Cluster:
         return Link(f"127.0.0.1:{self.link_port}", None if self.files is None else self.files.ca)
 
     def start_link(self, database: Path | None = None) -> None:
+        """All of Flower on 127.0.0.1; with files, another port over TLS for admitted nodes only."""
         inner = self.link_port if self.files is None else free_ports(1)[0]
-        public = None if self.files is None else ("127.0.0.1", self.link_port)
         connection(self.home, Link(f"127.0.0.1:{inner}", self.link.ca))
-        self.crew.start("superlink", superlink_command(self.home, inner, self.files, public, database, self.taker))
-        for port in {inner, self.link_port}:
-            self.crew.wait_for_port("superlink", port)
+        settings = Settings(inner, str(new_secret(self.home)), str(self.home), taker=self.taker)
+        if database is not None:
+            settings = replace(settings, database=str(database))
+        if self.files is not None:
+            files: dict[str, Any] = {name: str(path) for name, path in vars(self.files).items()}
+            settings = replace(settings, **files, public_host=self.host, public_port=self.link_port)
+        path = self.home / "server.json"
+        write_text(path, json.dumps(asdict(settings)), private=True)
+        self.crew.start("superlink", [sys.executable, "-m", "fedrec.deploy.flower.superlink", str(path)])
+        self.crew.wait_for_port("superlink", inner)
+        if self.files is not None:
+            self.crew.wait_for_port("superlink", self.link_port, self.host)
 
     def start_node(self, name: str, port: int, config: Mapping[str, Value], key: Path | None = None) -> None:
         path = self.home / f"{name}.toml"
@@ -210,7 +172,4 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C must not leave processes behind
-            self.stop()
-            return
-        self.stop()
+        self.crew.__exit__()

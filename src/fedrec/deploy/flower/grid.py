@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flwr.app import Message, RecordDict
@@ -16,18 +16,8 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUn
 
 from fedrec.deploy.admission import Admission, verified
 from fedrec.deploy.flower.records import from_records, to_records
-from fedrec.deploy.messages.envelope import (
-    Plain,
-    fault_in,
-    one_line,
-    pack_ask,
-    pack_meet,
-    pack_selected,
-    pack_step,
-    unpack_answer,
-    unpack_hello,
-    unpack_stepped,
-)
+from fedrec.deploy.messages import envelope
+from fedrec.deploy.messages.envelope import Plain, one_line
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello, Meet, Selected, Step, Stepped
 
 log = logging.getLogger("fedrec.deploy")
@@ -42,6 +32,7 @@ PUSHES = 3
 LEFT, REVOKED = "the node left before it answered", "its key was revoked"
 
 
+@dataclass(eq=False)
 class GridExchange:
     """Reaches nodes over Flower's grid. A node is known by the name that it proves when it is met.
 
@@ -52,17 +43,13 @@ class GridExchange:
     Flower's own ``send_and_receive`` looks for replies every three seconds; here it is ``poll``.
     """
 
-    def __init__(
-        self,
-        grid: Any,
-        word: Meet,
-        *,
-        poll: float = 0.2,
-        meet_seconds: float = 60.0,
-        admission: Admission | None = None,
-    ) -> None:
-        self.grid, self.word, self.poll, self.meet_seconds = grid, word, poll, meet_seconds
-        self.admission = admission
+    grid: Any
+    word: Meet
+    poll: float = 0.2
+    meet_seconds: float = 60.0
+    admission: Admission | None = None
+
+    def __post_init__(self) -> None:
         self.hellos: dict[int, Hello] = {}
         self.expected: Callable[[Hello], bool] = lambda hello: True
         """Whether a node is one of this run's; set once the roster is fixed."""
@@ -94,12 +81,12 @@ class GridExchange:
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
         rounds = {ask.train or ask.evaluate for ask in asks.values()}
         kind = TRAIN if any(ask.train for ask in asks.values()) else EVALUATE
-        letters = {name: pack_ask(ask) for name, ask in asks.items()}
-        return self._asked(letters, kind, str(max(rounds, default=0)), deadline, unpack_answer)
+        letters = {name: envelope.pack_ask(ask) for name, ask in asks.items()}
+        return self._asked(letters, kind, str(max(rounds, default=0)), deadline, envelope.unpack_answer)
 
     def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
-        letters = {name: pack_step(step) for name, step in steps.items()}
-        return self._asked(letters, QUERY, "step", deadline, unpack_stepped)
+        letters = {name: envelope.pack_step(step) for name, step in steps.items()}
+        return self._asked(letters, QUERY, "step", deadline, envelope.unpack_stepped)
 
     def _asked(
         self, letters: Mapping[str, Plain], kind: str, group: str, deadline: float, unpack: Callable[[Plain], Any]
@@ -112,21 +99,16 @@ class GridExchange:
 
     def select(self, selected: int, deadline: float) -> dict[str, Fault]:
         """Tell every node which round was selected; who did not hear it."""
-        online = set(self.grid.get_node_ids())
-        packed = {
-            hello.name: (i, to_records(pack_selected(Selected(self.word.run, selected))))
-            for i, hello in self.hellos.items()
-            if i in online
-        }
-        found = self._round_trip(packed, QUERY, "selected", deadline)
-        read = {name: self._read(name, reply, lambda plain: None) for name, reply in found.items()}
+        online, letter = set(self.grid.get_node_ids()), envelope.pack_selected(Selected(self.word.run, selected))
+        letters = {hello.name: letter for i, hello in self.hellos.items() if i in online}
+        read = self._asked(letters, QUERY, "selected", deadline, lambda plain: None)
         return {name: reply for name, reply in read.items() if isinstance(reply, Fault)}
 
     def _meet(self, ids: list[int]) -> None:
         words = {i: replace(self.word, challenge=secrets.token_hex(32)) for i in ids}
-        packed = {str(i): (i, to_records(pack_meet(word))) for i, word in words.items()}
+        packed = {str(i): (i, to_records(envelope.pack_meet(word))) for i, word in words.items()}
         for key, reply in self._round_trip(packed, QUERY, "meet", self.meet_seconds).items():
-            hello = self._read(key, reply, unpack_hello)
+            hello = self._read(key, reply, envelope.unpack_hello)
             if isinstance(hello, Fault):
                 log.warning("a node that connected could not be met: %s", hello.reason)
                 pause = 2 * self._silent.get(int(key), (0.0, self.meet_seconds / 2))[1]
@@ -151,7 +133,7 @@ class GridExchange:
                 return "that name belongs to another key, or to none"
         else:
             holder = next((known for known in self.hellos.values() if known.name == hello.name), None)
-            if holder is not None and not same_clients(holder, hello):
+            if holder is not None and not holder.hosts_as(hello):
                 return "another node has that name"
         return "" if self.expected(hello) else "it is not one of this run's nodes, or has other clients now"
 
@@ -217,7 +199,7 @@ class GridExchange:
             return reply
         try:
             plain = from_records(reply)
-            fault = fault_in(plain)
+            fault = envelope.fault_in(plain)
             if fault is not None and fault.reason.startswith("UnknownRun"):
                 self.hellos = {i: known for i, known in self.hellos.items() if known.name != name}  # meet again
             return fault or unpack(plain)
@@ -269,10 +251,3 @@ def _reason(error: Any, waited: float, deadline: float) -> str:
     if error.code == ErrorCode.NODE_UNAVAILABLE:
         return LEFT
     return f"Flower error {error.code}: {' '.join(str(error.reason).split())[:200]}"
-
-
-def same_clients(one: Hello, other: Hello) -> bool:
-    """Whether two nodes host the very same clients."""
-    same_keys: bool = one.client_keys.tolist() == other.client_keys.tolist()
-    same_users: bool = one.users.tolist() == other.users.tolist()
-    return same_keys and same_users

@@ -20,7 +20,7 @@ from typing import Any
 
 from fedrec.deploy.flower.tasks import (
     ForeignApplication,
-    Runtime,
+    Link,
     claimed,
     leave_with,
     new_secret,
@@ -54,7 +54,7 @@ def main(path: Path, around: Around | None = None) -> int:
 
         worker = Worker(options_of(config), apart(prepare))
         handle = worker.handle if around is None else around(config, worker.handle)
-        runtime = Runtime(f"127.0.0.1:{config['port']}")
+        link = Link(f"127.0.0.1:{config['port']}")
         one_at_a_time = threading.Lock()
 
         def work(token: str) -> None:
@@ -62,11 +62,11 @@ def main(path: Path, around: Around | None = None) -> int:
                 with one_at_a_time:
                     return handle(plain)
 
-            if answer_message(runtime, token, alone) == "meet":
+            if answer_message(link, token, alone) == "meet":
                 with one_at_a_time:
                     worker.warm_up()
 
-        for token in waiting_tasks(runtime, KIND, secret.read_bytes(), lambda: member.poll() is None):
+        for token in waiting_tasks(link, KIND, secret.read_bytes(), lambda: member.poll() is None):
             # a thread each: Flower may wait for hours for a message whose run has ended
             threading.Thread(target=work, args=(token,), daemon=True).start()
     finally:
@@ -75,7 +75,7 @@ def main(path: Path, around: Around | None = None) -> int:
     return member.wait()
 
 
-def answer_message(runtime: Runtime, token: str, handle: Handle) -> str:
+def answer_message(link: Link, token: str, handle: Handle) -> str:
     """Do one task: pull the message, answer it, push the answer. Returns the message's kind."""
     from flwr.app import Message
     from flwr.app.error import Error
@@ -85,7 +85,7 @@ def answer_message(runtime: Runtime, token: str, handle: Handle) -> str:
 
     from fedrec.deploy.flower.records import from_records, to_records
 
-    client = runtime.client(RuntimeTokenHttpInterceptor(token))
+    client = link.runtime(RuntimeTokenHttpInterceptor(token))
     kind, status, details, context = "", SubStatus.FAILED, "", None
     with claimed(client):
         try:

@@ -1,4 +1,4 @@
-"""An envelope as Flower's records and back. Imports stay lean: a node's process pays them for every message.
+"""An envelope as Flower's records and back.
 
 Flower sends every record and every array as an object of its own, each with calls of its own: a small letter is one
 record, head and blocks one after the other. A large one has its blocks as arrays, which Flower cuts into pieces; what
@@ -8,12 +8,12 @@ many letters have in common, a download, is then handed over and kept once.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-if TYPE_CHECKING:
-    from fedrec.deploy.messages.envelope import Plain
+from fedrec.deploy.messages.envelope import Plain
+from fedrec.deploy.messages.plain_values import BadLetter, parse, whole_number
 
 SMALL = 256 << 10
 """Bytes of all blocks up to which a letter is one record."""
@@ -36,8 +36,6 @@ def to_records(plain: Plain, small: int = SMALL) -> RecordDict:
 
 def from_records(content: RecordDict) -> Plain:
     """Head and blocks; whatever is not a letter raises :class:`~fedrec.deploy.messages.plain_values.BadLetter`."""
-    from fedrec.deploy.messages.plain_values import BadLetter, parse
-
     try:
         whole = content.config_records.get("letter")
         if whole is not None:
@@ -50,8 +48,6 @@ def from_records(content: RecordDict) -> Plain:
 
 def _cut(parts: dict[str, Any], whole: Any) -> dict[str, bytes]:
     """The blocks of a letter that is one record; their lengths are the sender's word."""
-    from fedrec.deploy.messages.plain_values import BadLetter, whole_number
-
     lengths = parts.get("lengths")
     if not isinstance(lengths, dict) or not isinstance(whole, bytes):
         raise BadLetter("the blocks of a letter are not bytes with their lengths")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.flower.superlink import Settings
-from fedrec.deploy.flower.tasks import Runtime, claimed, leave_with, plain_log, refuse_foreign, waiting_tasks
+from fedrec.deploy.flower.tasks import claimed, leave_with, plain_log, refuse_foreign, waiting_tasks
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -29,8 +29,7 @@ def take_runs(path: Path, parent: int) -> None:
     """A process for each run that Flower has, one after another, until the parent is gone."""
     settings = Settings.read(path)
     secret = Path(settings.secret).read_bytes()
-    runtime = Runtime(f"127.0.0.1:{settings.port}", None if settings.ca is None else Path(settings.ca))
-    for token in waiting_tasks(runtime, KIND, secret, lambda: os.getppid() == parent):
+    for token in waiting_tasks(settings.link, KIND, secret, lambda: os.getppid() == parent):
         child = subprocess.Popen([sys.executable, *_own_module(), str(path), "--run"], stdin=subprocess.PIPE)
         assert child.stdin is not None
         child.stdin.write(token.encode())  # not an argument: those can be read by everybody on the machine
@@ -49,12 +48,8 @@ def carry_out_run(path: Path, token: str, carry_out: CarryOut) -> None:
     from flwr.superlink.grid.http_grid import HttpGrid
 
     settings = Settings.read(path)
-    grid = HttpGrid(
-        f"127.0.0.1:{settings.port}",
-        settings.ca is None,
-        None if settings.ca is None else Path(settings.ca).read_bytes(),
-        token=token,
-    )
+    link = settings.link
+    grid = HttpGrid(link.address, link.ca is None, link.named["root_certificates"], token=token)
     client = grid._runtime_client
     status, details, context = SubStatus.FAILED, "", None
     with claimed(client, lambda: signal.raise_signal(signal.SIGINT)):  # the run was stopped

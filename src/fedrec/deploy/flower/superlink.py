@@ -13,13 +13,13 @@ import contextlib
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrec.deploy.admission import Admission
+from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.server.presence import Presence
-from fedrec.runs.atomic import write_text
 
 TAKER = ("-m", "fedrec.deploy.flower.server_process")
 """What Python starts to carry runs out."""
@@ -46,21 +46,14 @@ class Settings:
     public_port: int = 0
     taker: tuple[str, ...] = TAKER
 
-    def write(self, path: Path) -> Path:
-        write_text(path, json.dumps(asdict(self)), private=True)
-        return path
+    @property
+    def link(self) -> Link:
+        """How the inner listener is reached."""
+        return Link(f"127.0.0.1:{self.port}", None if self.ca is None else Path(self.ca))
 
     @classmethod
     def read(cls, path: Path) -> Settings:
         return cls(**json.loads(path.read_text(encoding="utf-8")))
-
-
-class Quiet:
-    """What makes a second listener in one process leave signals to the first."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        yield
 
 
 def main(path: Path) -> None:
@@ -87,21 +80,15 @@ def main(path: Path) -> None:
         home = Path(settings.home)
         door = Door(app, Admission(home).keys, Presence(home).saw)
 
-        class Public(Quiet, uvicorn.Server):
-            pass
+        class Public(uvicorn.Server):
+            """A second listener in one process: it leaves signals to the first."""
 
-        outer = Public(
-            uvicorn.Config(
-                door,
-                host=settings.public_host,
-                port=settings.public_port,
-                lifespan="off",
-                server_header=False,
-                limit_concurrency=2000,
-                timeout_keep_alive=30,
-                **common,
-            )
-        )
+            @contextlib.contextmanager
+            def capture_signals(self) -> Any:
+                yield
+
+        common |= {"lifespan": "off", "server_header": False, "limit_concurrency": 2000, "timeout_keep_alive": 30}
+        outer = Public(uvicorn.Config(door, host=settings.public_host, port=settings.public_port, **common))
 
     async def both() -> None:
         second = asyncio.create_task(outer.serve()) if outer is not None else None

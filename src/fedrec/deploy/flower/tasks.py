@@ -37,14 +37,20 @@ class ForeignApplication(Exception):
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """Flower's Runtime interface on this machine; ``ca`` where it speaks TLS."""
+class Link:
+    """How an interface of Flower's is reached; ``ca`` is the certificate that its own must be signed by, under TLS."""
 
     address: str
     ca: Path | None = None
 
-    def client(self, *interceptors: Any, patient: bool = True) -> Any:
-        """A client of the interface; a ``patient`` one tries again by itself."""
+    @property
+    def named(self) -> dict[str, Any]:
+        """The same for Flower's clients."""
+        certificates = None if self.ca is None else self.ca.read_bytes()
+        return {"server_address": self.address, "insecure": self.ca is None, "root_certificates": certificates}
+
+    def runtime(self, *interceptors: Any, patient: bool = True) -> Any:
+        """A client of the Runtime interface; a ``patient`` one tries again by itself."""
         from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
         from flwr.supercore.retry import make_simple_http_retry_invoker
         from flwr.supercore.runtime import RuntimeHttpClient
@@ -53,9 +59,7 @@ class Runtime:
         if retry is not None:
             retry.max_time = PATIENCE
         return RuntimeHttpClient.from_server_address(
-            server_address=self.address,
-            insecure=self.ca is None,
-            root_certificates=None if self.ca is None else self.ca.read_bytes(),
+            **self.named,
             interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec"), *interceptors],
             retry_invoker=retry,
         )
@@ -76,9 +80,7 @@ def plain_log() -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def waiting_tasks(
-    runtime: Runtime, kind: str, secret: bytes, alive: Callable[[], bool], poll: float = 0.1
-) -> Iterator[str]:
+def waiting_tasks(link: Link, kind: str, secret: bytes, alive: Callable[[], bool], poll: float = 0.1) -> Iterator[str]:
     """Tokens of tasks of one kind as they come, while ``alive``. Only who has the secret is given any."""
     import httpx
     from flwr.proto.runtime_pb2 import AcquireTaskRequest
@@ -87,7 +89,7 @@ def waiting_tasks(
     signed = SuperExecAuthHttpInterceptor(
         master_secret=secret, protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"})
     )
-    client = runtime.client(signed, patient=False)
+    client = link.runtime(signed, patient=False)
     busy = time.monotonic()
     while alive():
         try:

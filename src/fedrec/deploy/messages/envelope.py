@@ -6,6 +6,7 @@ Whoever unpacks does not trust who packed: what is not the letter it should be i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,13 @@ Plain = tuple[dict[str, Any], dict[str, bytes]]
 """A head that JSON can say, and blocks of bytes."""
 
 
-def _plain(head: dict[str, Any], blocks: dict[str, bytes] | None = None) -> Plain:
-    return head, blocks or {}
-
-
 def pack_meet(word: Meet) -> Plain:
     head = {"kind": "meet", "run": word.run, "settings": word.settings, "challenge": word.challenge}
-    return _plain(head, {"catalogue": "\n".join(word.catalogue).encode()})
+    return head, {"catalogue": "\n".join(word.catalogue).encode()}
 
 
 def pack_selected(word: Selected) -> Plain:
-    return _plain({"kind": "selected", "run": word.run, "selected": word.selected})
+    return {"kind": "selected", "run": word.run, "selected": word.selected}, {}
 
 
 def unpack_word(plain: Plain) -> Meet | Selected:
@@ -71,7 +68,7 @@ def pack_hello(hello: Hello) -> Plain:
         "users": hello.users.astype("<i8").tobytes(),
         "proof": hello.proof,
     }
-    return _plain({"kind": "hello", "name": hello.name}, blocks)
+    return {"kind": "hello", "name": hello.name}, blocks
 
 
 def unpack_hello(plain: Plain) -> Hello:
@@ -84,21 +81,22 @@ def unpack_hello(plain: Plain) -> Hello:
     return Hello(read.text(head, "name"), keys.astype(np.uint64), users.astype(np.int64), read.block(blocks, "proof"))
 
 
+ASKED: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("first", "base", "selected", "evaluate", "train"), read.whole),
+    **dict.fromkeys(("local", "whole"), read.flag),
+}
+"""Plain entries of an ask, and what reads them."""
+
+
 def pack_ask(ask: Ask) -> Plain:
     world = ask.world
     head = {
         "kind": "ask",
         "run": ask.run,
         "world": [world.name, world.n_items, world.n_users, world.n_clients],
-        "first": ask.first,
-        "base": ask.base,
-        "selected": ask.selected,
-        "evaluate": ask.evaluate,
-        "train": ask.train,
-        "local": ask.local,
-        "whole": ask.whole,
+        **{name: getattr(ask, name) for name in ASKED},
     }
-    return _plain(head, {"positions": ask.positions.astype("<i8").tobytes(), "download": ask.download})
+    return head, {"positions": ask.positions.astype("<i8").tobytes(), "download": ask.download}
 
 
 def unpack_ask(plain: Plain) -> Ask:
@@ -110,27 +108,14 @@ def unpack_ask(plain: Plain) -> Ask:
     return Ask(
         run=_run(head),
         world=World(world[0], *(read.whole_number("a size of the world", size) for size in world[1:])),
-        first=read.whole(head, "first"),
-        base=read.whole(head, "base"),
-        selected=read.whole(head, "selected"),
-        evaluate=read.whole(head, "evaluate"),
-        train=read.whole(head, "train"),
-        local=read.flag(head, "local"),
-        whole=read.flag(head, "whole"),
+        **{name: reader(head, name) for name, reader in ASKED.items()},
         positions=read.numbers(blocks, "positions", "<i8").astype(np.int64),
         download=read.block(blocks, "download"),
     )
 
 
 def pack_answer(answer: Answer) -> Plain:
-    head = {
-        "kind": "answer",
-        "counts": list(answer.counts),
-        "loss": answer.loss,
-        "valid": answer.valid.as_dict(),
-        "test": answer.test.as_dict(),
-    }
-    return _plain(head, {f"upload{i}": data for i, data in enumerate(answer.uploads)})
+    return {"kind": "answer", **answer.about()}, {f"upload{i}": data for i, data in enumerate(answer.uploads)}
 
 
 def unpack_answer(plain: Plain) -> Answer:
@@ -159,7 +144,7 @@ def _sums(plain: Any) -> MetricSums:
 
 def pack_step(step: Step) -> Plain:
     head = {"kind": "step", "run": step.run, "step": step.step, "members": list(step.contents)}
-    return _plain(head, {f"member{i}": content for i, content in enumerate(step.contents.values())})
+    return head, {f"member{i}": content for i, content in enumerate(step.contents.values())}
 
 
 def unpack_step(plain: Plain) -> Step:
@@ -169,7 +154,7 @@ def unpack_step(plain: Plain) -> Step:
 
 def pack_stepped(stepped: Stepped) -> Plain:
     head = {"kind": "stepped", "members": list(stepped.contents)}
-    return _plain(head, {f"member{i}": content for i, content in enumerate(stepped.contents.values())})
+    return head, {f"member{i}": content for i, content in enumerate(stepped.contents.values())}
 
 
 def unpack_stepped(plain: Plain) -> Stepped:
@@ -187,7 +172,7 @@ def _members(head: dict[str, Any], blocks: dict[str, bytes]) -> dict[str, bytes]
 
 
 def pack_fault(fault: Fault) -> Plain:
-    return _plain({"kind": "fault", "reason": fault.reason})
+    return {"kind": "fault", "reason": fault.reason}, {}
 
 
 def fault_in(plain: Plain) -> Fault | None:

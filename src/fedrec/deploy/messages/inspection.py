@@ -24,11 +24,10 @@ from fedrec.data.ragged import Int64, Ragged
 from fedrec.privacy.compressed import Compressed
 from fedrec.privacy.fields import contents, coordinates, open_fields
 
-__all__ = ["Misfit", "Received", "Shape", "Template", "trial_clients"]
-
 TRIAL = 1e6
 """The largest number that a trial client may send, or lose: real clients, who have more items, send larger ones."""
 
+Spec = dataclasses.Field[Any]
 AnyMethod = Method[Any, Any, Any, Any]
 
 
@@ -78,9 +77,7 @@ class Shape:
             else:
                 self._check_one(spec, spec.name, content, own, message, users)
 
-    def _check_one(
-        self, spec: dataclasses.Field[Any], name: str, content: Any, own: Any, message: Any, users: Int64
-    ) -> None:
+    def _check_one(self, spec: Spec, name: str, content: Any, own: Any, message: Any, users: Int64) -> None:
         if isinstance(own, Rows) and isinstance(content, Rows):
             misfit.rows(name, content, len(users), own.n_items, own.values.shape[1])
             misfit.bounded(name, content.values, self.most)
@@ -92,7 +89,7 @@ class Shape:
         elif type(content) is not type(own):
             raise Misfit(f"{name} is {type(content).__name__}, not {type(own).__name__}")
 
-    def _in_range(self, name: str, spec: dataclasses.Field[Any], content: NDArray[Any], users: Int64) -> None:
+    def _in_range(self, name: str, spec: Spec, content: NDArray[Any], users: Int64) -> None:
         given: Range = spec.metadata.get("range", ANY)
         axis = spec.metadata.get("axis", Axis.SHARED)
         each = users if axis is Axis.CLIENT else np.ones(1, np.int64)
@@ -102,10 +99,9 @@ class Shape:
             most = self._bound(bound, each).reshape(-1, *(1 for _ in content.shape[1:]))
             outside = content < most if low else content > most
             if outside.any():
-                first = content[tuple(int(place[0]) for place in np.nonzero(outside))]
-                where = np.nonzero(outside)[0][0] if len(most) > 1 else 0
-                limit = most.reshape(-1)[where]
-                raise Misfit(f"{name} has {first}, which is {'below' if low else 'above'} {limit}")
+                first = tuple(int(place[0]) for place in np.nonzero(outside))
+                limit = most.reshape(-1)[first[0] if len(most) > 1 else 0]
+                raise Misfit(f"{name} has {content[first]}, which is {'below' if low else 'above'} {limit}")
 
     def _bound(self, bound: Bound, users: Int64) -> NDArray[Any]:
         """``[clients]``, or ``[1]`` where it is the same for all."""
@@ -127,9 +123,7 @@ class Received(Shape):
         download = method.download(method.start_server(world, Keys(seed, 0)), np.arange(world.n_clients))
         return cls(download, world.n_items, np.inf)
 
-    def _check_one(
-        self, spec: dataclasses.Field[Any], name: str, content: Any, own: Any, message: Any, users: Int64
-    ) -> None:
+    def _check_one(self, spec: Spec, name: str, content: Any, own: Any, message: Any, users: Int64) -> None:
         if own is None and isinstance(content, np.ndarray):
             misfit.bounded(name, content, self.most)
         elif not (content is None and own is None):
@@ -150,8 +144,7 @@ class Template(Shape):
         """Do a trial client's local work with the server's present state, which is not changed."""
         block = trial_clients(world.n_items, np.zeros(1, np.int64))
         upload = _trial(method, server, world, block, Keys(seed, 0))[1].upload
-        numbers = int(coordinates(upload, block).max(initial=0))
-        exposure = (numbers, open_fields(upload))
+        exposure = (int(coordinates(upload, block).max(initial=0)), open_fields(upload))
         return cls(upload, world.n_items, exposure=exposure, world=world, seed=seed)
 
     def works(self, method: AnyMethod, server: Any, clients: Int64) -> bool:
@@ -175,7 +168,7 @@ def _trial(method: AnyMethod, server: Any, world: World, block: Block, keys: Key
     return download, method.local_update(private, download, block, keys)
 
 
-def _length(spec: dataclasses.Field[Any], message: Any, users: Int64) -> int | None:
+def _length(spec: Spec, message: Any, users: Int64) -> int | None:
     """How many entries a field has along its axis; None where any number will do."""
     axis = spec.metadata.get("axis", Axis.SHARED)
     if axis is Axis.CLIENT:

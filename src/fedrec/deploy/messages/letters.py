@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,10 @@ class Hello:
     users: Int64  # [clients] how many users each client has
     proof: bytes = b""
     """The node's signature under :meth:`claim`; empty where a node has no key."""
+
+    def hosts_as(self, other: Hello) -> bool:
+        """Whether this node hosts the very clients that another has, or that it had itself before."""
+        return np.array_equal(self.client_keys, other.client_keys) and np.array_equal(self.users, other.users)
 
     def claim(self, word: Meet) -> bytes:
         """What a node signs: that it, under this name, hosts these clients in this run."""
@@ -103,6 +108,11 @@ class Answer:
     valid: MetricSums = field(default_factory=MetricSums)
     test: MetricSums = field(default_factory=MetricSums)
     """Sums of the evaluated model (``evaluate``, or ``local``)."""
+
+    def about(self) -> dict[str, Any]:
+        """All but the uploads, as plain values."""
+        sums = {"valid": self.valid.as_dict(), "test": self.test.as_dict()}
+        return {"counts": list(self.counts), "loss": self.loss, **sums}
 
 
 @dataclass(frozen=True)

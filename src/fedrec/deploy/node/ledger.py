@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from fedrec.core.state import expect
+from fedrec.deploy.processes import one_at_a_time
 from fedrec.keyed import U64
 from fedrec.privacy.ledger import Charge, Ledger, OwnerPolicy
 from fedrec.privacy.spending import Spent
-from fedrec.runs.atomic import private_folder, private_opener
+from fedrec.runs.atomic import private_folder
 from fedrec.runs.state_file import load_state, save_state
 
 FILE = "ledger.safetensors"
@@ -59,6 +59,5 @@ class NodeLedger:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         private_folder(self.path.parent)
-        with open(self.path.with_name(".ledger.lock"), "w", opener=private_opener) as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with one_at_a_time(self.path.with_name(".ledger.lock")):
             yield

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.core import wire
-from fedrec.core.block import World
+from fedrec.core.block import Block, World
 from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
@@ -22,12 +22,12 @@ from fedrec.deploy.messages.inspection import Received
 from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
 from fedrec.deploy.node.consent import accepted, refuse_too_large
-from fedrec.deploy.node.outgoing import EachClient, Kept, OneSum, Outgoing
+from fedrec.deploy.node.outgoing import Collected, EachClient, OneSum, Outgoing
 from fedrec.deploy.node.releases import Releases, SumReleases, whose
 from fedrec.deploy.node.share import Names, NodeOptions, Prepare, Share, prepare
 from fedrec.deploy.node.store import NodeStore
-from fedrec.deploy.node.summing import PARTS, Collected, Summing, foreign_to, sum_number, sum_shapes
-from fedrec.deploy.node.tally import Tally
+from fedrec.deploy.node.summing import PARTS, Summing, foreign_to, sum_number, sum_shapes
+from fedrec.deploy.node.tally import Tally, chunks
 from fedrec.memory import MIB
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import Chain, outgoing
@@ -64,7 +64,7 @@ class Node:
         """Prepare the node's data for a run, and say who is here."""
         job = {"settings": parse(word.settings), "catalogue": list(word.catalogue)}
         settings = accepted(self.options, job["settings"])
-        self.releases(settings).allow(settings.secure)
+        Releases(self.options, method_of(settings)).allow(settings.secure)
         self.store.create()
         with self.store.locked():
             if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
@@ -92,9 +92,14 @@ class Node:
                 log.info("answering again, from the stored answer")
                 return given
             answer = self._given(ask) or self._work(ask)
-            self._charge(ask)
+            released = ask.train and not self.settings.secure  # secure sums are charged when they are made
+            if released:  # before anything is sent, or stored to be sent
+                clients = self.share.block.client_keys[ask.positions]
+                self.releases.charge(self.store.path.name, ask.train, clients, self.coordinates)
             self.store.keep_answer(digest, answer, whose(ask))
-            self._keep_release(ask)
+            if released and self.releases.guarded:
+                self.store.link("answer.safetensors", f"release-{ask.train}.safetensors")
+                self.releases.ledger.answered(self.store.path.name, ask.train)
             # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
             earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
             self.store.prune(
@@ -102,15 +107,16 @@ class Node:
             )
             return answer
 
-    def releases(self, settings: RunSettings) -> Releases:
+    @cached_property
+    def releases(self) -> Releases:
         """What this run's uploads cost, and what the node's owner says to that."""
-        return Releases(self.options, method_of(settings))
+        return Releases(self.options, self.method)
 
     def _given(self, ask: Ask) -> Answer | None:
         """The uploads of a round that was answered before, whatever the message says now; None where it was not."""
-        if not ask.train or self.settings.secure or not self.releases(self.settings).guarded:
+        if not ask.train or self.settings.secure or not self.releases.guarded:
             return None
-        charge = self.releases(self.settings).ledger.read().find(self.store.path.name, ask.train)
+        charge = self.releases.ledger.read().find(self.store.path.name, ask.train)
         kept = self.store.released(ask.train)
         if charge is None or not (charge.answered or kept):
             return None
@@ -125,17 +131,6 @@ class Node:
         measured = self._work(replace(ask, train=0, local=False))  # metrics carry no noise; they are made anew
         return replace(answer, valid=measured.valid, test=measured.test)
 
-    def _charge(self, ask: Ask) -> None:
-        """Before anything is sent, or stored to be sent; secure sums are charged when they are made."""
-        if ask.train and not self.settings.secure:
-            clients = self.share.block.client_keys[ask.positions]
-            self.releases(self.settings).charge(self.store.path.name, ask.train, clients, self.coordinates)
-
-    def _keep_release(self, ask: Ask) -> None:
-        if ask.train and not self.settings.secure and (releases := self.releases(self.settings)).guarded:
-            self.store.link("answer.safetensors", f"release-{ask.train}.safetensors")
-            releases.ledger.answered(self.store.path.name, ask.train)
-
     def step(self, word: Step) -> Stepped:
         """A step of a secure sum of what was trained and evaluated last."""
         if not self.store.has("share.safetensors"):
@@ -147,13 +142,8 @@ class Node:
     @cached_property
     def summing(self) -> Summing:
         made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
-        made.guard = SumReleases(
-            self.releases(self.settings),
-            self.share,
-            self.options.secure_colluding,
-            self.settings.epsilon is not None,
-            Stream.system,
-        )
+        budget = self.settings.epsilon is not None
+        made.guard = SumReleases(self.releases, self.share, self.options.secure_colluding, budget, Stream.system)
         return made
 
     def select(self, word: Selected) -> None:
@@ -201,7 +191,6 @@ class Node:
     def _work(self, ask: Ask) -> Answer:
         share = self.share
         block = replace(share.block, clients=ask.first + np.arange(share.block.n_clients))
-        form = wire.Form.of(self.method.settings)
         download = wire.decode(self.method.Download, ask.download)
         users = np.diff(block.user_start)
         self.download.check(download, users if ask.whole else users[ask.positions])
@@ -211,33 +200,33 @@ class Node:
         if ask.evaluate:
             tally.add_all(private, download, block, size)
             self._keep_evaluated(ask.evaluate, f"state-{ask.base}.safetensors", ask.download, tally)
-        collected = None
-        if self.settings.secure:
-            collected = Collected(self.options.name, block.n_clients, self.settings.secure_by == "clients")
-        answer = tally.answer()
-        if not ask.train:
-            return answer if collected is None else self._keep_parts(ask, collected, tally)
+        out = self._out()
+        if ask.train:
+            self._train(ask, block, private, download, size, tally, out)
+        if isinstance(out, Collected):
+            return self._keep_parts(ask, out, tally)
+        measured = tally.answer()
+        return replace(out.answer(), valid=measured.valid, test=measured.test)
+
+    def _train(
+        self, ask: Ask, block: Block, private: Any, download: Any, size: int, tally: Tally, out: Outgoing
+    ) -> None:
+        """Train the clients that are asked for, block after block, and keep the new private state."""
         if ask.local:
             idle = np.setdiff1d(np.arange(block.n_clients), ask.positions)
             tally.add_all(private, download, block, size, idle)
-        chain = outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
-        out = self._out(chain, form, collected)
         keys = self.keys(ask.train)
-        for first in range(0, len(ask.positions), size):
-            positions = ask.positions[first : first + size]
+        # where only those who train were sent a download, it is stacked over them
+        addressed = block if ask.whole else block.take(ask.positions)
+        for positions in chunks(ask.positions, size):
             part = block.take(positions)
-            # where only those who train were sent a download, it is stacked over them
-            among = (
-                (block, positions)
-                if ask.whole
-                else (block.take(ask.positions), np.arange(first, first + len(positions)))
-            )
-            received = gather(download, *among)
+            places = positions if ask.whole else np.searchsorted(ask.positions, positions)
+            received = gather(download, addressed, places)
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
             refuse_not_finite(self.method.name, update.upload)
             self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
-            sent = chain.apply(update.upload, part, keys)
+            sent = self.chain.apply(update.upload, part, keys)
             out.add(positions, sent, received, update.loss)
             if ask.local:
                 local = self.method.model(received) if update.local is None else update.local
@@ -245,22 +234,25 @@ class Node:
         self.store.write(f"state-{ask.train}.safetensors", private)
         if ask.local:
             self._keep_evaluated(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
-            answer = tally.answer()
-        if collected is not None:
-            return self._keep_parts(ask, collected, tally)
-        return replace(out.answer(), valid=answer.valid, test=answer.test)
 
-    def _out(self, chain: Chain, form: wire.Form, collected: Collected | None) -> Outgoing:
+    @cached_property
+    def chain(self) -> Chain:
+        """What is done to an upload on its way out."""
+        return outgoing(self.method.settings, "keyed" if self.options.repeatable else "system")
+
+    def _out(self) -> Outgoing:
         """Where this run's uploads go."""
+        form = wire.Form.of(self.method.settings)
 
         def summands(sent: Any, received: Any) -> Summands:
-            given: Summands = self.method.summands(chain.restore(wire.rounded(sent, form)), received)
+            given: Summands = self.method.summands(self.chain.restore(wire.rounded(sent, form)), received)
             return given
 
-        if collected is not None:
-            return Kept(collected, summands)
+        if self.settings.secure:
+            each = self.settings.secure_by == "clients"
+            return Collected(self.options.name, self.share.block.n_clients, each, summands)
         if self.settings.node_sums:
-            return OneSum(sum_shapes(self.method, self.settings, self.share), summands)
+            return OneSum(sum_shapes(self.method, self.settings.seed, self.share), summands)
         return EachClient(form)
 
     def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:
@@ -289,7 +281,7 @@ class Node:
         inside = not len(order) or (rises and order[0] >= 0 and order[-1] < here.n_clients)
         require(inside, "positions that are not this node's clients, or not in order")
 
-    def _base(self, ask: Ask, block: Any) -> Any:
+    def _base(self, ask: Ask, block: Block) -> Any:
         """Private state that the server counts on: of the last round it took, or fresh."""
         name = f"state-{ask.base}.safetensors"
         if self.store.has(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,8 +13,12 @@ from fedrec.core.sums import Folding, SumField, Summands
 from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Answer
 from fedrec.deploy.messages.totals import pack_totals
-from fedrec.deploy.node.summing import Collected
+from fedrec.evaluation.sums import MetricSums
+from fedrec.secure.contribution import LOSS, loss_of
+from fedrec.secure.identity import client_of
 
+Parts = dict[str, dict[str, np.ndarray]]
+"""What each member adds to a secure sum."""
 ToSummands = Callable[[Any, Any], Summands]
 """From a block's uploads as they would be sent, and its downloads, to what each client adds."""
 
@@ -60,14 +65,28 @@ class OneSum:
         return Answer((pack_totals(self.folding.totals),), (self.count,), self.loss)
 
 
-class Kept:
-    """What waits on the node until the steps of a secure sum ask for it."""
+class Collected:
+    """What a node's members add to a sum: it waits on the node until the steps of a secure sum ask for it."""
 
-    def __init__(self, collected: Collected, summands: ToSummands) -> None:
-        self.collected, self.summands = collected, summands
+    def __init__(self, node: str, clients: int, each: bool, summands: ToSummands) -> None:
+        self.each, self.summands = each, summands
+        self.names = [client_of(node, c) for c in range(clients)] if each else [node] * clients
+        self.parts: Parts = {}
 
     def add(self, positions: Int64, sent: Any, received: Any, losses: Any) -> None:
-        self.collected.add(positions, self.summands(sent, received), losses)
+        summands, losses = self.summands(sent, received), loss_of(losses)
+        for c, position in enumerate(positions):
+            own = self.parts.setdefault(self.names[position], {})
+            for name, value in {**{n: s.of(c) for n, s in summands.items()}, LOSS: losses[c]}.items():
+                own[name] = own[name] + value if name in own else np.asarray(value)
+
+    def add_metrics(self, part: str, users: Int64, values: dict[str, np.ndarray], metrics: list[str]) -> None:
+        """Metric sums: ``values`` of every user, ``users`` where each client's begin."""
+        bounds = list(pairwise(users)) if self.each else [(0, users[-1])]
+        for (first, last), name in zip(bounds, self.names if self.each else self.names[:1], strict=True):
+            sums = MetricSums.from_values({metric: found[first:last] for metric, found in values.items()})
+            numbers = [sums.count, *(sums.sums.get(metric, 0.0) for metric in metrics)]
+            self.parts.setdefault(name, {})[part] = np.array(numbers, np.float64)
 
     def answer(self) -> Answer:
         return Answer()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from fedrec.core.method import Keys, Method
+from fedrec.core.method import Method
 from fedrec.core.sums import SumField
 from fedrec.deploy.messages.letters import Ask
 from fedrec.deploy.node.ledger import NodeLedger
 from fedrec.deploy.node.share import NodeOptions, Share
+from fedrec.deploy.node.summing import sum_shapes
 from fedrec.keyed import U64
 from fedrec.privacy.accountant import local_release
 from fedrec.privacy.guard import NoiseGuard, release_of_plan
@@ -92,6 +93,5 @@ class SumReleases(NoiseGuard):
         self.releases.ledger.charge(plan.run, plan.round // 2, self.share.block.client_keys, spent)
 
     @cached_property
-    def _fields(self) -> Mapping[str, SumField]:
-        users = int(np.diff(self.share.block.user_start).max(initial=1))
-        return self.releases.method.sum_fields(self.releases.method.start_server(self.share.world, Keys(0, 0)), users)
+    def _fields(self) -> dict[str, SumField]:
+        return sum_shapes(self.releases.method, 0, self.share)

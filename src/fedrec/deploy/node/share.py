@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import Block, World
-from fedrec.data.ragged import Int64, Ragged, segments
+from fedrec.data.ragged import Ragged, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.collecting import evaluated_users
 from fedrec.evaluation.held import Held
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
 
 if TYPE_CHECKING:
     from fedrec.data.interactions import Interactions
-    from fedrec.evaluation.task import Task
 
 
 HOSTED = ("demo", "planted")
@@ -87,6 +87,11 @@ class Share:
         """The world as far as this node sees it."""
         return World("", self.block.n_items, self.block.n_users, self.block.n_clients)
 
+    @property
+    def most_users(self) -> int:
+        """Of one client."""
+        return int(np.diff(self.block.user_start).max(initial=1))
+
 
 @dataclass(frozen=True)
 class Names:
@@ -105,7 +110,6 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
     from fedrec.core.population import population
     from fedrec.data.load import load
     from fedrec.data.partition import partition
-    from fedrec.evaluation.protocols import find as find_protocol
 
     protocol = find_protocol(settings.protocol)
     own = options.data is not None
@@ -135,7 +139,7 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
         valid=task.held("valid", users),
         test=task.held("test", users),
         wanted=evaluated_users(settings.seed, people.block.user_keys, settings.evaluate_users)[rows],
-        owned=_owned(task, users),
+        owned=task.observed.take(users),
     )
     titles = None if data.titles is None else [str(title) for title in data.titles]
     return share, Names([str(u) for u in data.user_ids[users]], [str(i) for i in data.item_ids], titles)
@@ -154,16 +158,12 @@ def _named(data: str) -> str:
 
 def refuse_whole_users(settings: RunSettings) -> None:
     """A node serves its own users, who all take part."""
-    from fedrec.evaluation.protocols import find as find_protocol
-
     if find_protocol(settings.protocol).whole_users:
         raise BadInput(f"protocol {settings.protocol} needs users whom no node has; use it with --runtime simulate")
 
 
 def refuse_global(settings: RunSettings) -> None:
     """Settings that would need facts about everybody's data cannot be had where data stays with its owners."""
-    from fedrec.evaluation.protocols import find as find_protocol
-
     if find_protocol(settings.protocol).drop_unseen_targets:
         raise BadInput(
             f"protocol {settings.protocol} leaves out items that nobody trained on, which no node can know; use strict"
@@ -193,7 +193,3 @@ def into_catalogue(data: Interactions, catalogue: tuple[str, ...]) -> Interactio
         titles[place] = data.titles
     ids = np.array(catalogue, dtype=np.str_)
     return replace(data, items=place[data.items], item_ids=ids, titles=titles)
-
-
-def _owned(task: Task, users: Int64) -> Ragged:
-    return task.observed.take(users)

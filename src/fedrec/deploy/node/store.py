@@ -18,7 +18,6 @@ own checksum (:mod:`fedrec.runs.sealed`, :mod:`fedrec.runs.state_file`) and can 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -31,8 +30,9 @@ import numpy as np
 
 from fedrec.core.state import expect
 from fedrec.deploy.messages.letters import Answer
+from fedrec.deploy.processes import one_at_a_time
 from fedrec.evaluation.sums import MetricSums
-from fedrec.runs.atomic import clear_leftovers, private_folder, private_opener, write_text
+from fedrec.runs.atomic import clear_leftovers, private_folder, write_text
 from fedrec.runs.sealed import read_sealed_json, sealed_json, warn_unsealed
 from fedrec.runs.state_file import load_state, save_state
 
@@ -52,8 +52,7 @@ class NodeStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time, even where an old one outlived its SuperNode for a moment."""
-        with open(self.path / ".lock", "w", opener=private_opener) as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with one_at_a_time(self.path / ".lock"):
             clear_leftovers(self.path)
             yield
 
@@ -94,13 +93,8 @@ class NodeStore:
 
     def keep_answer(self, digest: str, answer: Answer, who: str = "") -> None:
         parts = {str(i): np.frombuffer(data, np.uint8) for i, data in enumerate(answer.uploads)}
-        plain = {
-            "counts": list(answer.counts),
-            "loss": answer.loss,
-            "valid": answer.valid.as_dict(),
-            "test": answer.test.as_dict(),
-        }
-        self.write("answer.safetensors", {"parts": parts, "plain": json.dumps(plain)}, digest=digest, who=who)
+        plain = json.dumps(answer.about())
+        self.write("answer.safetensors", {"parts": parts, "plain": plain}, digest=digest, who=who)
 
     def answer(self, digest: str) -> Answer | None:
         """The answer to exactly this message, where it was already given."""

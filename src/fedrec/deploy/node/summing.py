@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
-from fedrec.core.sums import SumField, Summands
-from fedrec.data.ragged import Int64
+from fedrec.core.sums import SumField
 from fedrec.deploy.members import hosts_of, read_members, read_sums_key
 from fedrec.deploy.messages.letters import Step, Stepped
+from fedrec.deploy.node.outgoing import Parts
 from fedrec.deploy.node.share import NodeOptions, Share
 from fedrec.deploy.node.store import NodeStore
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.evaluation.sums import MetricSums
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.contribution import LOSS, Guard, loss_of, metric_fields, refuse_foreign, vector_of
+from fedrec.secure.contribution import Guard, metric_fields, refuse_foreign, vector_of
 from fedrec.secure.failures import Refusal, SecureFailure
-from fedrec.secure.identity import client_of, host_of
+from fedrec.secure.identity import host_of
 from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.participant import Member, Participant
@@ -38,7 +36,6 @@ from fedrec.secure.policy import Policy
 log = logging.getLogger("fedrec.deploy")
 
 PARTS, STATE = "parts.safetensors", "sums.json"
-Parts = dict[str, dict[str, np.ndarray]]
 
 
 def sum_number(evaluate: int, train: int) -> int:
@@ -46,44 +43,17 @@ def sum_number(evaluate: int, train: int) -> int:
     return 2 * train if train else 2 * evaluate + 1
 
 
-def sum_shapes(method: Any, settings: RunSettings, share: Share) -> dict[str, SumField]:
+def sum_shapes(method: Any, seed: int, share: Share) -> dict[str, SumField]:
     """The method's sums; their shapes are those of its first state, which does not depend on anybody's data."""
-    users = int(np.diff(share.block.user_start).max(initial=1))
-    return dict(method.sum_fields(method.start_server(share.world, Keys(settings.seed, 0)), users))
+    return dict(method.sum_fields(method.start_server(share.world, Keys(seed, 0)), share.most_users))
 
 
 def foreign_to(method: Any, settings: RunSettings, share: Share) -> Callable[[Layout], None]:
     """What refuses sums that are not this method's, or with too little room for what a node's members may have."""
-    users = int(np.diff(share.block.user_start).max(initial=1))
-    fields = sum_shapes(method, settings, share)
-    fields |= metric_fields(find_protocol(settings.protocol).metrics.names, users)
+    fields = sum_shapes(method, settings.seed, share)
+    fields |= metric_fields(find_protocol(settings.protocol).metrics.names, share.most_users)
     clients = 1 if settings.secure_by == "clients" else share.block.n_clients
-    return lambda layout: refuse_foreign(layout, fields, method.settings, users, clients)
-
-
-class Collected:
-    """What a node's members add to a sum, while its clients train and are evaluated."""
-
-    def __init__(self, node: str, clients: int, each: bool) -> None:
-        self.each = each
-        self.names = [client_of(node, c) for c in range(clients)] if each else [node] * clients
-        self.parts: Parts = {}
-
-    def add(self, positions: Int64, summands: Summands, losses: np.ndarray) -> None:
-        """Some clients' summands."""
-        losses = loss_of(losses)
-        for c, position in enumerate(positions):
-            own = self.parts.setdefault(self.names[position], {})
-            for name, value in {**{n: s.of(c) for n, s in summands.items()}, LOSS: losses[c]}.items():
-                own[name] = own[name] + value if name in own else np.asarray(value)
-
-    def add_metrics(self, part: str, users: Int64, values: dict[str, np.ndarray], metrics: list[str]) -> None:
-        """Metric sums: ``values`` of every user, ``users`` where each client's begin."""
-        bounds = list(pairwise(users)) if self.each else [(0, users[-1])]
-        for (first, last), name in zip(bounds, self.names if self.each else self.names[:1], strict=True):
-            sums = MetricSums.from_values({metric: found[first:last] for metric, found in values.items()})
-            numbers = [sums.count, *(sums.sums.get(metric, 0.0) for metric in metrics)]
-            self.parts.setdefault(name, {})[part] = np.array(numbers, np.float64)
+    return lambda layout: refuse_foreign(layout, fields, method.settings, share.most_users, clients)
 
 
 class Summing:

@@ -5,22 +5,14 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from fedrec.core.method import Keys
-from fedrec.deploy.messages.envelope import (
-    Plain,
-    kind_of,
-    pack_answer,
-    pack_fault,
-    pack_hello,
-    pack_stepped,
-    unpack_ask,
-    unpack_step,
-    unpack_word,
-)
+from fedrec.deploy.messages import envelope
+from fedrec.deploy.messages.envelope import Plain
 from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Fault, Meet
 from fedrec.deploy.node.news import MARK
@@ -31,32 +23,29 @@ from fedrec.runs.atomic import private_folder, private_opener
 
 log = logging.getLogger("fedrec.deploy")
 
+ENTRIES: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("name", "data", "hosted", "device"), str),
+    **dict.fromkeys(("folder", "data_dir", "members", "sums_key", "key"), Path),
+    **dict.fromkeys(("part", "parts", "memory_mb", "secure_least"), int),
+    "secure_colluding": float,
+    "repeatable": bool,
+}
+"""Options that the node's configuration can have, there with dashes in their names; what each is read as."""
 LIMITS = tuple(field.name for field in fields(OwnerPolicy))
 """Entries of the node's configuration that are its owner's."""
 
 
 def options_of(config: dict[str, Any]) -> NodeOptions:
-    """The node's options out of its configuration file."""
-    directory, data, key = config.get("data-dir"), config.get("data"), config.get("key")
-    hosted = config.get("hosted")
-    return NodeOptions(
-        name=str(config["name"]),
-        folder=Path(str(config["folder"])),
-        data=str(data) if data else None,
-        hosted=str(hosted) if hosted else None,
-        part=int(config.get("part", 0)),
-        parts=int(config.get("parts", 1)),
-        data_dir=Path(str(directory)) if directory else None,
-        device=str(config.get("device", NodeOptions.device)),
-        memory_mb=int(config.get("memory-mb", NodeOptions.memory_mb)),
-        repeatable=bool(config.get("repeatable", False)),
-        members=Path(str(config["members"])) if config.get("members") else None,
-        sums_key=Path(str(config["sums-key"])) if config.get("sums-key") else None,
-        secure_least=int(config.get("secure-least", NodeOptions.secure_least)),
-        secure_colluding=float(config.get("secure-colluding", NodeOptions.secure_colluding)),
-        key=Path(str(key)) if key else None,
-        policy=OwnerPolicy(**{name: float(config.get(name, getattr(OwnerPolicy, name))) for name in LIMITS}),
-    )
+    """The node's options out of its configuration file; an empty name or path is none."""
+    said = {name: (config.get(name.replace("_", "-")), kind) for name, kind in ENTRIES.items()}
+    given = {name: kind(v) for name, (v, kind) in said.items() if v or (v is not None and kind not in (str, Path))}
+    return NodeOptions(**given, policy=OwnerPolicy(**{name: float(config[name]) for name in LIMITS if name in config}))
+
+
+def config_of(options: NodeOptions) -> dict[str, Any]:
+    """The entries that :func:`options_of` makes these options of, less the owner's limits."""
+    given = {name.replace("_", "-"): getattr(options, name) for name in ENTRIES}
+    return {key: str(v.resolve()) if isinstance(v, Path) else v for key, v in given.items() if v is not None}
 
 
 class Worker:
@@ -72,36 +61,36 @@ class Worker:
             return self._handle(plain)
         except Withheld as problem:  # the owner's word, made to be said
             log.warning("withheld: %s", problem)
-            return pack_fault(Fault(str(problem)))
+            return envelope.pack_fault(Fault(str(problem)))
         except Exception as problem:
             folder = self.options.folder
             private_folder(folder)
             with open(folder / "errors.log", "a", encoding="utf-8", opener=private_opener) as handle:
                 handle.write(traceback.format_exc() + "\n")
-            return pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
+            return envelope.pack_fault(Fault(f"{type(problem).__name__} on the node (its errors.log says more)"))
 
     def _handle(self, plain: Plain) -> Plain:
-        if kind_of(plain) == "ask":
-            ask = unpack_ask(plain)
+        if envelope.kind_of(plain) == "ask":
+            ask = envelope.unpack_ask(plain)
             node = self.nodes.get(ask.run) or Node(self.options, ask.run)
             began = time.perf_counter()
-            answer = pack_answer(node.answer(ask))
+            answer = envelope.pack_answer(node.answer(ask))
             self.nodes[ask.run] = node  # only now: runs that were never met are not remembered
             if ask.train:
                 seconds = time.perf_counter() - began
                 log.info("%sround %d done: %d clients, %.1f s", MARK, ask.train, len(ask.positions), seconds)
             return answer
-        if kind_of(plain) == "step":
-            step = unpack_step(plain)
+        if envelope.kind_of(plain) == "step":
+            step = envelope.unpack_step(plain)
             node = self.nodes.get(step.run) or Node(self.options, step.run)
-            stepped = pack_stepped(node.step(step))
+            stepped = envelope.pack_stepped(node.step(step))
             self.nodes[step.run] = node
             return stepped
-        word = unpack_word(plain)
+        word = envelope.unpack_word(plain)
         node = Node(self.options, word.run)
         node.prepare = self.prepare
         if isinstance(word, Meet):
-            hello = pack_hello(node.meet(word))
+            hello = envelope.pack_hello(node.meet(word))
             self.nodes[word.run] = node
             log.info("%staking part in a run of %s, %d rounds", MARK, node.settings.method, node.settings.rounds)
             return hello

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fedrec.core.loop import Evaluated
 from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Step, Stepped
-from fedrec.evaluation.sums import MetricSums
 
 
 class Exchange(Protocol):
@@ -34,7 +33,6 @@ class Part:
 
     clients: Int64
     upload: Any
-    """None once it is folded."""
     size: int
 
 
@@ -45,25 +43,25 @@ class Taken:
     answer: Answer
     parts: tuple[Part, ...]
 
-    def folded(self) -> Taken:
-        """The same without the uploads themselves, which take memory."""
-        return Taken(replace(self.answer, uploads=()), tuple(replace(part, upload=None) for part in self.parts))
-
 
 @dataclass(frozen=True)
 class Exchanged:
-    """What an exchange brought: answers by node, and who is missing and why."""
+    """What an exchange brought, once it is folded: sums, and who is missing and why."""
 
     answering: Int64
-    taken: dict[str, Taken]
+    nodes: tuple[str, ...]
+    """Those that trained and are in it."""
     missing: tuple[str, ...]
     seconds: float
-    state: Any = None
+    state: Any
     """The server's next state, where the nodes trained."""
-    aggregate_seconds: float = 0.0
-
-    def evaluated(self) -> Evaluated:
-        valid, test = MetricSums(), MetricSums()
-        for name in sorted(self.taken):
-            valid, test = valid + self.taken[name].answer.valid, test + self.taken[name].answer.test
-        return Evaluated(valid, test)
+    aggregate_seconds: float
+    clients: int
+    """Those that trained."""
+    loss: float
+    """Sum of their losses."""
+    upload: float
+    """Bytes of one of them, as a mean."""
+    metrics: Evaluated
+    secure: dict[str, Any] | None = None
+    """What secure sums cost, a client."""

@@ -20,7 +20,7 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,12 @@ from fedrec.core import wire
 from fedrec.core.block import World
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.misfit import Misfit
 from fedrec.core.state import shapes
 from fedrec.core.traffic import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
-from fedrec.deploy.messages.inspection import Misfit, Template
+from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello
 from fedrec.deploy.server.exchange import Exchange, Exchanged, Part, Taken
 from fedrec.deploy.server.folding import Fold
@@ -42,6 +43,7 @@ from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.evaluation.metrics import MetricSet
+from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.chain import outgoing
 from fedrec.privacy.compressed import FORMS
 from fedrec.robust.defence import Defence
@@ -62,37 +64,29 @@ class TooFewNodes(RuntimeError):
     """A round that too few nodes answered, however often it was tried. The run can be resumed."""
 
 
-class Refused(Exception):
-    """A node said itself that it has no answer."""
-
-
+@dataclass(eq=False)
 class Federation:
     """Runs a federated method over nodes; see :class:`fedrec.core.loop.Runtime`."""
 
-    def __init__(
-        self,
-        method: Method[Any, Any, Any, Any],
-        world: World,
-        roster: Roster,
-        exchange: Exchange,
-        rules: Rules,
-        run: str,
-        seed: int,
-        upcoming: Upcoming,
-        metrics: MetricSet,
-        selected: Callable[[], int] = lambda: 0,
-        robust: Defence = Defence(),
-    ) -> None:
-        self.robust = robust
-        self.method, self.world, self.roster, self.exchange, self.rules = method, world, roster, exchange, rules
-        self.run, self.seed, self.upcoming, self.selected = run, seed, upcoming, selected
-        self.form = wire.Form.of(method.settings)
-        self.chain = outgoing(method.settings)
-        self.server: Any = method.start_server(world, Keys(seed, 0))
-        self.taken: dict[str, int] = {place.name: 0 for place in roster.places}
-        self.template = Template.of(method, self.server, world, seed)
+    method: Method[Any, Any, Any, Any]
+    world: World
+    roster: Roster
+    exchange: Exchange
+    rules: Rules
+    run: str
+    seed: int
+    upcoming: Upcoming
+    metrics: MetricSet
+    selected: Callable[[], int] = lambda: 0
+    robust: Defence = Defence()
+
+    def __post_init__(self) -> None:
+        self.form = wire.Form.of(self.method.settings)
+        self.chain = outgoing(self.method.settings)
+        self.server: Any = self.method.start_server(self.world, Keys(self.seed, 0))
+        self.taken: dict[str, int] = {place.name: 0 for place in self.roster.places}
+        self.template = Template.of(self.method, self.server, self.world, self.seed)
         self.exposure = self.template.exposure
-        self.metrics = metrics.names
         self.evaluated: dict[str, tuple[int, int]] = {}
         """Users of each node that have something to be evaluated on; the same in every round."""
         self.arrivals: Callable[[], list[Hello]] = list
@@ -111,25 +105,26 @@ class Federation:
         if found is None or found[0] != number or not np.array_equal(found[1].answering, answering):
             found = (number, self._exchange(answering, train=number, local=evaluate))
         done = found[1]
-        download = self._download_bytes(chosen) / max(1, len(chosen))
+        down = download_bytes(self.method.download(self.server, chosen), self.form, len(chosen)) if len(chosen) else 0
+        download = down / max(1, len(chosen))
+        if done.secure:
+            download += sum(done.secure["bytes"]["download"].values()) * done.clients / max(1, len(chosen))
         self.server = done.state
-        for name in done.taken:
-            self.taken[name] = number
-        parts = [part for taken in done.taken.values() for part in taken.parts]
-        clients = sum(len(part.clients) for part in parts)
+        self.taken |= dict.fromkeys(done.nodes, number)
         dropped = len(chosen) - len(answering)
         missing = (f"{dropped} of {len(chosen)} clients dropped out",) if dropped else ()
         cost = Cost(
-            loss=sum(taken.answer.loss for taken in done.taken.values()) / max(1, clients),
-            participants=clients,
-            upload=sum(part.size for part in parts) / max(1, clients),
+            loss=done.loss / max(1, done.clients),
+            participants=done.clients,
+            upload=done.upload,
             download=download,
             train_seconds=done.seconds,
             aggregate_seconds=done.aggregate_seconds,
             missing=missing + done.missing,
+            secure=done.secure,
         )
         self._take_in_newcomers()
-        return cost, done.evaluated() if evaluate else None
+        return cost, done.metrics if evaluate else None
 
     def _take_in_newcomers(self) -> None:
         """Between two rounds: who has come since takes part from the next one on."""
@@ -166,10 +161,10 @@ class Federation:
         """Evaluate round ``number`` on the nodes, and let them train the next round with the same download."""
         following = self.upcoming(number + 1, self.client_keys())
         if following is None:
-            return self._exchange(np.zeros(0, np.int64), evaluate=number).evaluated()
+            return self._exchange(np.zeros(0, np.int64), evaluate=number).metrics
         done = self._exchange(following, evaluate=number, train=number + 1)
         self._ahead = (number + 1, replace(done, seconds=0.0))  # the loop counts this exchange as evaluation
-        return done.evaluated()
+        return done.metrics
 
     def snapshot(self) -> Any:
         """The server's state and what it has taken; private state is on the nodes."""
@@ -195,8 +190,7 @@ class Federation:
         faults: dict[str, str] = {}
         state: Any = None
         for attempt in range(1, self.rules.attempts + 1):
-            open_asks = {name: ask for name, ask in asks.items() if name not in taken}
-            found, faults = self._attempt(open_asks)
+            found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
             taken |= found
             if train and self._enough(taken, asks):
                 before = time.perf_counter()
@@ -217,16 +211,43 @@ class Federation:
         missing = tuple(f"{name}: {reason}" for name, reason in sorted(faults.items()))
         for line in missing:
             log.warning("round %s: left out %s", train or evaluate, line)
-        seconds = time.perf_counter() - began - folding
-        return Exchanged(answering, {n: one.folded() for n, one in taken.items()}, missing, seconds, state, folding)
+        parts = [part for one in taken.values() for part in one.parts]
+        clients = sum(len(part.clients) for part in parts)
+        answers = [taken[name].answer for name in sorted(taken)]
+        valid, test = (sum((getattr(one, part) for one in answers), MetricSums()) for part in ("valid", "test"))
+        return Exchanged(
+            answering=answering,
+            nodes=tuple(taken),
+            missing=missing,
+            seconds=time.perf_counter() - began - folding,
+            state=state,
+            aggregate_seconds=folding,
+            clients=clients,
+            loss=sum(one.answer.loss for one in taken.values()),
+            upload=sum(part.size for part in parts) / max(1, clients),
+            metrics=Evaluated(valid, test),
+        )
 
     def _asks(self, answering: Int64, evaluate: int, train: int, local: bool, whole: bool) -> dict[str, Ask]:
         """What every node that has something to do is asked."""
         asks: dict[str, Ask] = {}
         for place in self.roster.places:
-            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
+            here = place.among(answering)
             if whole or len(here):
-                asks[place.name] = self._ask(place, here, evaluate, train, local, whole)
+                download = self.method.download(self.server, place.clients if whole else here)
+                asks[place.name] = Ask(
+                    run=self.run,
+                    world=self.world,
+                    first=place.first,
+                    base=self.taken[place.name],
+                    selected=self.selected(),
+                    evaluate=evaluate,
+                    train=train,
+                    local=local,
+                    whole=whole,
+                    positions=here - place.first,
+                    download=wire.encode(download, self.form),
+                )
         return asks
 
     def _enough(self, taken: Mapping[str, Any], asks: Mapping[str, Any]) -> bool:
@@ -242,12 +263,11 @@ class Federation:
             if answer is None:
                 faults.setdefault(name, "no answer")
                 continue
+            if isinstance(answer, Fault):
+                faults[name] = one_line(answer.reason)
+                continue
             try:
-                if isinstance(answer, Fault):
-                    raise Refused(answer.reason)
                 taken[name] = self._checked(name, ask, answer)
-            except Refused as problem:
-                faults[name] = one_line(problem)
             except (Misfit, wire.WireError) as problem:
                 faults[name] = f"not taken: {one_line(problem)}"
             except Exception as problem:  # whatever a broken answer does, the round goes on
@@ -265,10 +285,7 @@ class Federation:
 
     def _guarded(self, before: Any, replies: Iterator[Reply[Any]], keys: Keys) -> Any:
         """The method's fold behind the run's defence."""
-        users = np.zeros(max(place.first + len(place.users) for place in self.roster.places), np.int64)
-        for place in self.roster.places:
-            users[place.first : place.first + len(place.users)] = place.users
-        return self.robust.fold(self.method, before, replies, keys, users, self.world.n_items)
+        return self.robust.fold(self.method, before, replies, keys, self.roster.users, self.world.n_items)
 
     def _works(self, state: Any) -> bool:
         """Whether clients could work with a new state, tried in the place of some nodes' first clients.
@@ -285,23 +302,6 @@ class Federation:
         end = time.monotonic() + self.rules.wait
         while time.monotonic() < end and not set(names) <= self.exchange.online():
             time.sleep(min(1.0, self.rules.wait))
-
-    def _ask(self, place: Place, here: Int64, evaluate: int, train: int, local: bool, whole: bool) -> Ask:
-        clients = place.clients if whole else here
-        download = self.method.download(self.server, clients)
-        return Ask(
-            run=self.run,
-            world=self.world,
-            first=place.first,
-            base=self.taken[place.name],
-            selected=self.selected(),
-            evaluate=evaluate,
-            train=train,
-            local=local,
-            whole=whole,
-            positions=here - place.first,
-            download=wire.encode(download, self.form),
-        )
 
     def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
         """Decode a node's uploads; anything that is not what the method sends raises."""
@@ -333,13 +333,8 @@ class Federation:
         asked = bool(ask.evaluate) or ask.local
         known = self.evaluated.get(place.name)
         for part, sums in enumerate((answer.valid, answer.test)):
-            fault = sums.fault(self.metrics, int(place.users.sum()) if asked else 0)
+            fault = sums.fault(self.metrics.names, int(place.users.sum()) if asked else 0)
             if fault is None and asked and known is not None and sums.count != known[part]:
                 fault = f"metric sums of {sums.count} users, and of {known[part]} before"
             if fault is not None:
                 raise Misfit(fault)
-
-    def _download_bytes(self, clients: Int64) -> int:
-        return (
-            download_bytes(self.method.download(self.server, clients), self.form, len(clients)) if len(clients) else 0
-        )

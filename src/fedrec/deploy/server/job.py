@@ -11,11 +11,14 @@ which is written after it.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedrec.core.settings import build
+from fedrec.data.assemble import numeric_order
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
@@ -79,8 +82,25 @@ class Job:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise damaged(path, f"it is not a job ({type(problem).__name__}: {problem})", ADVICE) from None
 
-    def with_roster(self, roster: Roster) -> Job:
-        return replace(self, roster=roster)
+
+def read_catalogue(path: Path) -> tuple[str, ...]:
+    """Item ids, one a line; ordered as data is (by number where all are whole numbers, else by text).
+
+    So the numbering does not depend on the file's order, and equals that of the same items read as data.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path} is not a file; give a text file with one item id a line")
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    listed = [line for line in lines if line]
+    if len(listed) < 2:
+        raise BadInput(f"{path} lists {len(listed)} items; a catalogue has at least 2, one id a line")
+    if len(set(listed)) < len(listed):
+        twice = next(item for item in listed if listed.count(item) > 1)
+        raise BadInput(f"{path} lists {twice!r} twice; list each item once")
+    ids = np.array(listed, dtype=np.str_)
+    whole = all(item.lstrip("-").isdecimal() for item in listed)
+    order = numeric_order(ids) if whole else np.argsort(ids, kind="stable")
+    return tuple(str(item) for item in ids[order])
 
 
 def _catalogue(folder: Path, checksum: str | None) -> tuple[str, ...]:

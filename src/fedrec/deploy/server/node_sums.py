@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fedrec.core.method import Keys, Reply
+from fedrec.core.misfit import Misfit
 from fedrec.core.sums import Folding
-from fedrec.deploy.messages.inspection import Misfit
 from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.messages.totals import unpack_totals
 from fedrec.deploy.server.exchange import Part

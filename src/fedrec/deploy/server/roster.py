@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,22 +16,19 @@ from fedrec.keyed import U64
 
 
 @dataclass(frozen=True)
-class Place:
-    """A node and its clients' place in the server's order."""
+class Place(Hello):
+    """A node, as it said who it is, and its clients' place in the server's order."""
 
-    name: str
-    first: int
-    client_keys: U64  # [clients]
-    users: Int64  # [clients]
+    first: int = 0
 
     @property
     def clients(self) -> Int64:
         """The server's numbers of the node's clients."""
         return np.arange(self.first, self.first + len(self.client_keys))
 
-    def hosts(self, hello: Hello) -> bool:
-        """Whether a node that says this is the one that was there at the start."""
-        return np.array_equal(self.client_keys, hello.client_keys) and np.array_equal(self.users, hello.users)
+    def among(self, clients: Int64) -> Int64:
+        """Those of some clients that this node hosts."""
+        return clients[(clients >= self.first) & (clients < self.first + len(self.client_keys))]
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,14 @@ class Roster:
 
     def with_newcomers(self, hellos: list[Hello]) -> Roster:
         """The same with nodes that came later behind the others, so that nobody's number changes."""
-        known = [Hello(place.name, place.client_keys, place.users) for place in self.places]
-        return self._in_order([*known, *sorted(hellos, key=lambda h: h.name)])
+        return self._in_order([*self.places, *sorted(hellos, key=lambda h: h.name)])
 
     @classmethod
-    def _in_order(cls, hellos: list[Hello]) -> Roster:
+    def _in_order(cls, hellos: Sequence[Hello]) -> Roster:
         places: list[Place] = []
         first = 0
         for hello in hellos:
-            places.append(Place(hello.name, first, hello.client_keys, hello.users))
+            places.append(Place(hello.name, hello.client_keys, hello.users, first=first))
             first += len(hello.client_keys)
         keys = np.concatenate([p.client_keys for p in places]) if places else np.zeros(0, np.uint64)
         names = [p.name for p in places]
@@ -71,9 +68,12 @@ class Roster:
     def client_keys(self) -> U64:
         return np.concatenate([place.client_keys for place in self.places])
 
+    @property
+    def users(self) -> Int64:
+        return np.concatenate([place.users for place in self.places])
+
     def world(self, name: str, n_items: int) -> World:
-        users = sum(int(place.users.sum()) for place in self.places)
-        return World(name, n_items, users, len(self.client_keys))
+        return World(name, n_items, int(self.users.sum()), len(self.client_keys))
 
     def as_dict(self) -> list[dict[str, Any]]:
         """Plain values, for the run's folder."""
@@ -84,13 +84,7 @@ class Roster:
 
     @classmethod
     def from_dict(cls, plain: list[dict[str, Any]]) -> Roster:
+        keys = [np.array([int(k) for k in p["keys"]], np.uint64) for p in plain]
         return cls._in_order(
-            [
-                Hello(
-                    p["name"],
-                    np.array([int(k) for k in p["keys"]], np.uint64),
-                    np.array(p["users"], np.int64),
-                )
-                for p in plain
-            ]
+            [Hello(p["name"], own, np.array(p["users"], np.int64)) for p, own in zip(plain, keys, strict=True)]
         )

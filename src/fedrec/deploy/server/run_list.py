@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import time
 from pathlib import Path
 
+from fedrec.deploy.processes import one_at_a_time
 from fedrec.deploy.server.pulse import alive
-from fedrec.runs.atomic import private_opener, write_text
+from fedrec.runs.atomic import write_text
 from fedrec.runs.sealed import read_sealed_json, sealed_json
 
 LIST = "runs.json"
@@ -15,8 +15,7 @@ LIST = "runs.json"
 
 def remember(home: Path, folder: Path) -> None:
     """Put a run at the end of the list."""
-    with open(home / f".{LIST}.lock", "w", opener=private_opener) as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with one_at_a_time(home / f".{LIST}.lock"):
         known = [entry for entry in _read(home) if entry["folder"] != str(folder.resolve())]
         now = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
         text = sealed_json({"runs": [*known, {"folder": str(folder.resolve()), "given": now}]}, indent=1)

@@ -9,24 +9,26 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Plan, Progress, Record, run_rounds
-from fedrec.core.settings import build
 from fedrec.core.state import expect
 from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Hello, Meet
+from fedrec.deploy.node.node import method_of
+from fedrec.deploy.server.federation import Federation
 from fedrec.deploy.server.job import Job, write_served
-from fedrec.deploy.server.kinds import kind_for
-from fedrec.deploy.server.outcome import Served, finish
+from fedrec.deploy.server.node_sums import NodeSums
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.summing import SecureFederation
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.keyed import U64
-from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.plan import defence_of, plan_of
+from fedrec.runs.result import describe, summary
+from fedrec.runs.settings import RunSettings
 
 log = logging.getLogger("fedrec.deploy")
 
@@ -60,17 +62,16 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     if job.roster is None:
         later = exchange.meet_seconds
         exchange.meet_seconds = max(later, job.rules.deadline)  # who reads a large file takes longer
-        job = job.with_roster(Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
+        job = replace(job, roster=Roster.of(gather_nodes(exchange, job.rules.nodes, job.rules.wait)))
         exchange.meet_seconds = later  # rounds do not wait as long for who comes later
         job.write(path)
     exchange.patient = False
     assert job.roster is not None
     roster: Roster = job.roster
-    exchange.expected = lambda hello: (place := roster.find(hello.name)) is None or place.hosts(hello)
+    exchange.expected = lambda hello: (place := roster.find(hello.name)) is None or hello.hosts_as(place)
     exchange.hellos = {i: hello for i, hello in exchange.hellos.items() if exchange.expected(hello)}
 
-    kind = find_method(settings.method, settings.settings)
-    method: Any = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
+    method = method_of(settings)
     progress = Progress()
     plan = plan_of(settings, find_protocol(settings.protocol), method)
     runtime = kind_for(settings)(
@@ -89,7 +90,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     def joined(now: Roster) -> None:
         nonlocal roster
-        job.with_roster(now).write(path)  # before anybody is asked: a server that comes back knows them
+        replace(job, roster=now).write(path)  # before anybody is asked: a server that comes back knows them
         roster = now
 
     if isinstance(runtime, SecureFederation):  # who takes part in secure sums was agreed on out of band
@@ -109,9 +110,19 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     if job.own_data:
         for name, fault in exchange.select(progress.best_round, min(COURTESY, job.rules.deadline)).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)
-        finish(folder, Served(settings, job, runtime, progress, prepared))
+        data = describe(runtime.world, interactions=None)  # nobody but the nodes knows how many
+        best = progress.best_state
+        model = None if best is None else {"server": best["server"]}  # private state is on the nodes
+        folder.finish(summary(settings, method, data, progress, prepared, runtime), model, None, None)
     numbers, open_fields = runtime.exposure
     write_served(path, done=True, state="done", prepare=prepared, exposure=[numbers, list(open_fields)])
+
+
+def kind_for(settings: RunSettings) -> type[Federation]:
+    """Which kind of federation the settings ask for: uploads one by one, sums of nodes, or secure sums."""
+    if settings.secure:
+        return SecureFederation
+    return NodeSums if settings.node_sums else Federation
 
 
 def gather_nodes(exchange: Any, wanted: int, seconds: float) -> list[Hello]:

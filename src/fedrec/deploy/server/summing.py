@@ -12,14 +12,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fedrec.core.finite import finite
-from fedrec.core.loop import Cost, Evaluated
+from fedrec.core.loop import Evaluated
 from fedrec.core.method import Keys
 from fedrec.core.misfit import Misfit
 from fedrec.core.sums import Sums
@@ -41,7 +40,7 @@ from fedrec.secure.cohorts import Total, assign, sum_of_sums
 from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
 from fedrec.secure.costs import Costs
 from fedrec.secure.failures import SecureFailure, TooFew
-from fedrec.secure.identity import client_of, host_of
+from fedrec.secure.identity import Hosts, client_of, host_of
 from fedrec.secure.layout import Layout
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
@@ -52,69 +51,24 @@ from fedrec.secure.rules import neighbourhood
 log = logging.getLogger("fedrec.deploy")
 
 
-@dataclass(frozen=True)
-class Summed(Exchanged):
-    """What an exchange brought, as sums."""
-
-    clients: Int64 = None  # type: ignore[assignment]
-    """Clients in the sum that trained."""
-    loss: float = 0.0
-    metrics: Evaluated | None = None
-    costs: dict[str, Any] | None = None
-
-    def evaluated(self) -> Evaluated:
-        return self.metrics or Evaluated(MetricSums(), MetricSums())
-
-
 class SecureFederation(Federation):
     """A :class:`~fedrec.deploy.server.federation.Federation` whose server sees sums of cohorts only."""
 
     settings: RunSettings
-    members: Mapping[str, Any]
+    directory: Hosts
 
-    def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> SecureFederation:
+    def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> None:
         """Who takes part, and the run's settings of secure sums."""
-        self.settings, self.members, self.directory = settings, members, hosts_of(members)
-        return self
-
-    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
-        found, self._ahead = self._ahead, None
-        if found is None or found[0] != number or not np.array_equal(found[1].answering, answering):
-            found = (number, self._exchange(answering, train=number, local=evaluate))
-        done = found[1]
-        assert isinstance(done, Summed)
-        clients = max(1, len(done.clients))
-        secure = done.costs or {}
-        up, down = (sum(secure["bytes"][way].values()) if secure else 0.0 for way in ("upload", "download"))
-        download = self._download_bytes(chosen) / max(1, len(chosen)) + down * len(done.clients) / max(1, len(chosen))
-        self.server = done.state
-        for name in done.taken:
-            self.taken[name] = number
-        dropped = len(chosen) - len(answering)
-        cost = Cost(
-            loss=done.loss / clients,
-            participants=len(done.clients),
-            upload=up,
-            download=download,
-            train_seconds=done.seconds,
-            aggregate_seconds=done.aggregate_seconds,
-            missing=((f"{dropped} of {len(chosen)} clients dropped out",) if dropped else ()) + done.missing,
-            secure=done.costs,
-        )
-        return cost, done.evaluated() if evaluate else None
-
-    def _check_sums(self, place: Any, ask: Ask, answer: Answer) -> None:
-        if answer.uploads or answer.loss or answer.valid.count or answer.test.count:
-            raise Misfit("numbers of its own, where only sums are asked for")
+        self.settings, self.directory = settings, hosts_of(members)
 
     def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
-        place = self.roster.find(name)
-        if place is None:
+        if self.roster.find(name) is None:
             raise Misfit("not one of this run's nodes")
-        self._check_sums(place, ask, answer)
+        if answer.uploads or answer.loss or answer.valid.count or answer.test.count:
+            raise Misfit("numbers of its own, where only sums are asked for")
         return Taken(answer, ())
 
-    def _exchange(self, answering: Int64, evaluate: int = 0, train: int = 0, local: bool = False) -> Summed:
+    def _exchange(self, answering: Int64, evaluate: int = 0, train: int = 0, local: bool = False) -> Exchanged:
         began, summing = time.perf_counter(), 0.0
         whole = bool(evaluate) or local
         asks = self._asks(answering, evaluate, train, local, whole)
@@ -126,7 +80,8 @@ class SecureFederation(Federation):
         total: Total | None = None
         survivors: set[str] = set()
         skipped = ""
-        for attempt in range(Policy.attempts):
+        attempts = min(self.rules.attempts, Policy.attempts)  # members make no more
+        for attempt in range(attempts):
             found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
             taken |= found
             before, why = time.perf_counter(), ""
@@ -146,15 +101,16 @@ class SecureFederation(Federation):
                 break
             costs.repeated += 1
             said = "; ".join([why, *(f"{name}: {reason}" for name, reason in sorted(faults.items()))])
-            log.warning("sum %s, attempt %d: %s", number_of(evaluate, train), attempt, said)
-            if attempt + 1 >= self.rules.attempts:
+            what = f"of round {train}" if train else f"of the evaluation of round {evaluate}"
+            log.warning("sum %s, attempt %d: %s", what, attempt, said)
+            if attempt + 1 == attempts:
                 raise TooFewNodes(f"no secure sum, and nothing of it was used: {said}")
             self._await(list(asks))
             taken = {name: one for name, one in taken.items() if name in self.exchange.online()}
         missing = [f"{name}: {reason}" for name, reason in sorted({**faults, **strangers}.items())]
         state = self.server
         clients = np.zeros(0, np.int64)
-        loss, metrics = 0.0, None
+        loss, metrics = 0.0, Evaluated(MetricSums(), MetricSums())
         inside = {host_of(name) for name in survivors}
         if total is not None:
             fields = total.fields
@@ -171,17 +127,19 @@ class SecureFederation(Federation):
             missing.append(f"round {train or evaluate} is skipped: {skipped}")
         for line in missing:
             log.warning("round %s: %s", train or evaluate, line)
-        return Summed(
+        secure = costs.as_dict(max(1, len(clients)), layout, 0.0) if total is not None else None
+        return Exchanged(
             answering=answering,
-            taken={name: one for name, one in taken.items() if name in inside and len(asks[name].positions)},
+            nodes=tuple(name for name in taken if name in inside and len(asks[name].positions)),
             missing=tuple(missing),
             seconds=time.perf_counter() - began - summing,
             state=state,
             aggregate_seconds=summing,
-            clients=clients,
+            clients=len(clients),
             loss=loss,
+            upload=sum(secure["bytes"]["upload"].values()) if secure else 0.0,
             metrics=metrics,
-            costs=costs.as_dict(max(1, len(clients)), layout, 0.0) if total is not None else None,
+            secure=secure,
         )
 
     def _finished(self, sums: Sums, number: int) -> tuple[Any, str]:
@@ -207,10 +165,9 @@ class SecureFederation(Federation):
         names = self._members({place.name: None for place in self.roster.places}, {}, True)
         smallest = assign(names, self.seed, self.run, 1, chosen.secure_cohort).smallest
         rules = neighbourhood(smallest, chosen.secure_dropout, chosen.secure_colluding).rules
-        users = max(int(place.users.max(initial=1)) for place in self.roster.places)
         return sum_noise(
             Budget(chosen.epsilon, chosen.delta),
-            self.method.sum_fields(self.server, users),
+            self.method.sum_fields(self.server, int(self.roster.users.max(initial=1))),
             self.method.settings,
             self.method.contribution(),
             lambda noise, bits: self._layout(1, True, noise, bits),
@@ -230,12 +187,12 @@ class SecureFederation(Federation):
     ) -> Layout:
         if noise is None and train and self.summed is not None:
             noise, bits = self.summed.noise, self.summed.bits
-        users = max(int(place.users.max(initial=1)) for place in self.roster.places)
+        users = int(self.roster.users.max(initial=1))
         single = self.settings.secure_by == "clients"
         clients = 1 if single else max(len(place.client_keys) for place in self.roster.places)
         fields = dict(self.method.sum_fields(self.server, users)) if train else {}
         if whole:
-            fields |= metric_fields(self.metrics, users)
+            fields |= metric_fields(self.metrics.names, users)
         everyone = len(self.roster.client_keys) if single else len(self.roster.places)
         most = max(3, min(everyone, 2 * self.settings.secure_cohort))
         return layout_of(
@@ -261,17 +218,16 @@ class SecureFederation(Federation):
 
     def _clients(self, survivors: set[str], answering: Int64) -> Int64:
         """The clients in the sum that trained."""
-        found = []
+        single, found = self.settings.secure_by == "clients", []
         for place in self.roster.places:
-            here = answering[(answering >= place.first) & (answering < place.first + len(place.client_keys))]
-            single = self.settings.secure_by == "clients"
-            own = (client_of(place.name, int(c) - place.first) if single else place.name for c in here)
-            found += [int(client) for client, name in zip(here, own, strict=True) if name in survivors]
+            for client in place.among(answering).tolist():
+                if (client_of(place.name, client - place.first) if single else place.name) in survivors:
+                    found.append(client)
         return np.array(found, np.int64)
 
     def _metric_sums(self, numbers: Any) -> MetricSums:
         count = round(float(numbers[0]))
-        return MetricSums(dict(zip(sorted(self.metrics), numbers[1:].tolist(), strict=True)), count)
+        return MetricSums(dict(zip(sorted(self.metrics.names), numbers[1:].tolist(), strict=True)), count)
 
     def _sums(
         self, number: int, attempt: int, members: list[str], layout: Layout, costs: Costs, faults: dict[str, str]
@@ -289,8 +245,3 @@ class SecureFederation(Federation):
                 # members of a cohort that is summed already would refuse a second attempt
                 raise TooFew(str(few), few.repeat and not sums) from None
         return sums
-
-
-def number_of(evaluate: int, train: int) -> str:
-    """For a log."""
-    return f"of round {train}" if train else f"of the evaluation of round {evaluate}"
