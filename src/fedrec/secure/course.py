@@ -13,7 +13,7 @@ from fedrec.secure.failures import TooFew
 from fedrec.secure.graph import fewest_in_a_row
 from fedrec.secure.identity import SIGNATURE_BYTES
 from fedrec.secure.masks import SECRET_BYTES
-from fedrec.secure.messages import ENTRY_BYTES, HEADER, PLACE, Advertisement, Entry, Kind, Unmasking, list_bytes
+from fedrec.secure.messages import ENTRY, ENTRY_BYTES, HEADER, PLACE, Advertisement, Kind, Unmasking, list_bytes
 from fedrec.secure.plan import Plan
 from fedrec.secure.shares import FINGERPRINT_BYTES
 
@@ -100,10 +100,10 @@ class Course:
         dropped = (spoke[Kind.SHARE] & ~spoke[Kind.INPUT])[table].sum(axis=1)
         sent = np.zeros((len(plan.members), 6), np.int64)
         sent[:, 1] = SIGNED + Advertisement.SIZE
-        sent[:, 2] = SIGNED + FINGERPRINT_BYTES + near[Kind.ADVERTISE] * Entry.SIZE
+        sent[:, 2] = SIGNED + FINGERPRINT_BYTES + near[Kind.ADVERTISE] * ENTRY.size
         sent[:, 3] = SIGNED + plan.masked_bytes + SIGNATURE_BYTES
         sent[:, 4] = SIGNED
-        alive, gone = near[Kind.INPUT] * Unmasking.ALIVE, dropped * Unmasking.GONE
+        alive, gone = near[Kind.INPUT] * Unmasking.ALIVE.size, dropped * Unmasking.GONE.size
         sent[:, 5] = SIGNED + SECRET_BYTES + PLACE.size + alive + gone
         sent[:, 1:] *= spoke.T
         got = np.zeros_like(sent)
