@@ -10,7 +10,7 @@ A participant is a client, or a node that first adds up its clients. It goes thr
 
 Both places of :class:`Guard` do nothing by default. A guard that gives a privacy guarantee overrides both: ``bounded``
 scales all protected fields together into a ball, so that ``clip`` of :func:`fedrec.secure.accounting.distance` holds
-for what is summed (weights included), and ``noise`` returns :func:`fedrec.secure.noise.noise_of_plan`. The layout's
+for what is summed (weights included), and ``noise`` returns :func:`fedrec.secure.noise.noise_share`. The layout's
 fields then carry the noise of the sum (``noise=`` of :func:`layout_of`), and a node checks them against its policy
 before it joins. Charging a release to a ledger belongs before :func:`vector_of` returns: what it returns is
 sent at most once, under (run, round).
@@ -24,6 +24,7 @@ its bound stops the run with a line; nothing is cut off or wraps around silently
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,15 +96,11 @@ def _bits(
     """32 where all that is protected is clipped and still fine enough, else 64."""
     if not settings.clip > 0 or settings.noise > 0:
         return 64
-    for one in made:
-        if one.name in fields and fields[one.name].protected:
-            try:
-                fine = Scale(one.bound, summands, 32, one.noise).step <= FINE * settings.clip * clients
-            except BadInput:
-                fine = False
-            if not fine:
-                return 64
-    return 32
+    clipped = [one for one in made if one.name in fields and fields[one.name].protected]
+    with suppress(BadInput):
+        coarsest = max((Scale(one.bound, summands, 32, one.noise).step for one in clipped), default=0.0)
+        return 32 if coarsest <= FINE * settings.clip * clients else 64
+    return 64
 
 
 def refuse_foreign(

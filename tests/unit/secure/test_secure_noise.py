@@ -21,10 +21,9 @@ from fedrec.secure.messages import Kind
 from fedrec.secure.noise import (
     deviations,
     discrete_gaussian,
-    noise_of_plan,
-    noise_of_sum,
     noise_share,
     noisy_summands,
+    summands_of,
 )
 from fedrec.secure.randomness import Stream
 
@@ -99,7 +98,7 @@ def test_the_sum_has_the_stated_noise_after_dropouts(gone: int) -> None:
     rules = neighbourhood(20, dropout=0.2, colluding=0.05, server="curious").rules
     plan = Plan.of("run", 1, names(20), layout, rules)
     assert noisy_summands(20, rules.least_survivors, 0.05) == 15
-    noise = [noise_of_plan(plan, 0.05, Stream.named(0, "member", place)) for place in range(20)]
+    noise = [noise_share(layout, summands_of(plan, 0.05), Stream.named(0, "member", place)) for place in range(20)]
     game = Game(plan, noise, dict.fromkeys(range(gone), Kind.INPUT))
     found = game.play().fields
     assert not found["count"].any()
@@ -113,7 +112,7 @@ def test_the_sum_has_the_stated_noise_after_dropouts(gone: int) -> None:
 
 def test_one_draw_for_a_sum_has_the_variance_of_all_shares() -> None:
     layout = make_layout(0.5)
-    drawn = layout.decode(noise_of_sum(layout, 15, 18, Stream.named(0, "sum")))
+    drawn = layout.decode(noise_share(layout, 15, Stream.named(0, "sum"), 18))
     assert not drawn["count"].any()
     assert abs(drawn["table"].var() / 0.25 / (18 / 15) - 1) < 5 * math.sqrt(2 / 4000)
 
