@@ -14,8 +14,9 @@ from scipy import stats
 from secure_samples import Game, names
 
 from fedrec.errors import BadInput
+from fedrec.privacy.spending import secure_release
 from fedrec.secure import Field, Layout, Plan, neighbourhood
-from fedrec.secure.accounting import distance, epsilon, gaussian_epsilon, tail, uncovered, zcdp
+from fedrec.secure.accounting import distance, epsilon, tail, uncovered, zcdp
 from fedrec.secure.lazy import Uniform, heads
 from fedrec.secure.messages import Kind
 from fedrec.secure.noise import (
@@ -177,12 +178,12 @@ def test_gaussian_accounting_is_tighter_and_near_the_exact_gaussian() -> None:
 
     layout = make_layout(8.0)
     by_zcdp = epsilon(zcdp(layout, 1.0, 15), 1e-6, 10)
-    tight = gaussian_epsilon(layout, 1.0, 15, 1e-6, 10)
+    tight = secure_release(layout, 1.0, 15).times(10).epsilon(1e-6)
     exact = get_epsilon_gaussian(8.0 / 2 / math.sqrt(10), 1e-6)
     assert exact <= tight < exact * 1.001
     assert tight < 0.99 * by_zcdp
     coarse = Layout((Field("table", (4000,), 1e8, 64.0),), 20)  # 64 steps of noise: discreteness shows
-    assert gaussian_epsilon(coarse, 1.0, 15, 1e-6) == epsilon(zcdp(coarse, 1.0, 15), 1e-6)
+    assert secure_release(coarse, 1.0, 15).epsilon(1e-6) == epsilon(zcdp(coarse, 1.0, 15), 1e-6)
 
 
 @pytest.mark.parametrize(("noise", "shift"), [(40.0, 30), (24.0, 7)])
@@ -193,7 +194,7 @@ def test_gaussian_accounting_holds_for_the_exact_distribution(noise: float, shif
     one = probabilities(noise / math.sqrt(3), int(15 * noise))
     total = np.convolve(np.convolve(one, one), one)
     for delta in (1e-3, 1e-6):
-        at = gaussian_epsilon(layout, float(shift), 3, delta, adjacency="add-or-remove")
+        at = secure_release(layout, float(shift), 3, adjacency="add-or-remove").epsilon(delta)
         lost = np.maximum(total[shift:] - math.exp(at) * total[:-shift], 0).sum()
         assert lost <= delta
 
