@@ -27,8 +27,7 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
 from fedrec.secure.contribution import LOSS, Guard, layout_of, loss_of, vector_of
-from fedrec.secure.costs import Costs
-from fedrec.secure.course import Course
+from fedrec.secure.course import Costs, Course
 from fedrec.secure.failures import TooFew
 from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
