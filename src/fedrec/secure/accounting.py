@@ -80,7 +80,7 @@ def distance(
     Rounding may move each number by half a step (a whole one where stochastic), which adds to the norm. Fields without
     noise are not covered: see :func:`uncovered`.
     """
-    noised = [field for field in layout.fields if field.noise > 0]
+    noised = layout.noised
     if not noised:
         raise BadInput("no field of the secure sum has noise; there is no guarantee")
     if isinstance(clip, Mapping):
@@ -107,20 +107,17 @@ def zcdp(
 ) -> float:
     """rho of one secure sum in which at least ``summands`` honest shares are certain to be."""
     apart = distance(layout, clip, adjacency=adjacency, nonnegative=nonnegative)
-    shares = [share for share in deviations(layout, summands).values() if share > 0]
-    tau = tail(min(shares), summands)
-    coordinates = sum(field.size for field in layout.fields if field.noise > 0)
-    return (apart + tau * math.sqrt(coordinates)) ** 2 / 2
+    tau = tail(min(deviations(layout, summands).values()), summands)
+    return (apart + tau * math.sqrt(sum(field.size for field in layout.noised))) ** 2 / 2
 
 
 def slack(layout: Layout, summands: int) -> float:
     """eta: what a secure sum of this layout lacks to a Gaussian release."""
     eta = 0.0
     for name, share in deviations(layout, summands).items():
-        if share > 0:
-            numbers = layout.places[name].stop - layout.places[name].start
-            squares = numbers + 2 * math.sqrt(numbers * FAR) + 2 * FAR
-            eta += 2 * numbers * tail(share, summands) + (numbers + squares) / (8 * share**2 * summands)
+        numbers = layout.places[name].stop - layout.places[name].start
+        squares = numbers + 2 * math.sqrt(numbers * FAR) + 2 * FAR
+        eta += 2 * numbers * tail(share, summands) + (numbers + squares) / (8 * share**2 * summands)
     return eta
 
 

@@ -44,6 +44,7 @@ FREE = 2.0**16
 MOST_LOSS = 2.0**10
 """Of one client; larger ones count as this."""
 LOSS = "loss"
+LOSSES = {LOSS: SumField((), bound=MOST_LOSS, protected=False)}
 """The sum of the clients' losses, beside the method's own."""
 EVALUATED = ("valid", "test")
 """Metric sums, where a model is evaluated in the same exchange."""
@@ -70,12 +71,12 @@ def layout_of(
     participants in a cohort, ``everyone`` those of all cohorts; ``noise`` gives the deviation of the noise in the
     whole sum of a field. ``bits``: of the words, where they are chosen already.
     """
-    bounds = {name: clients * bound_of(one, settings, users) for name, one in fields.items()}
-    shapes = {name: one.shape for name, one in fields.items()}
-    bounds[LOSS], shapes[LOSS] = clients * MOST_LOSS, ()
-    deviations = noise or {}
-    made = tuple(Field(name, shapes[name], bounds[name], deviations.get(name, 0.0)) for name in shapes)
-    bits = bits or _bits(made, fields, settings, summands, clients)
+    known = {**fields, **LOSSES}
+    made = tuple(
+        Field(name, one.shape, clients * bound_of(one, settings, users), (noise or {}).get(name, 0.0))
+        for name, one in known.items()
+    )
+    bits = bits or _bits(made, known, settings, summands, clients)
     # sums of cohorts are added in 64 bits: where the ring has as many, there must be room for all of them
     return Layout(made, max(summands, everyone) if bits == 64 else summands, bits)
 
@@ -91,12 +92,12 @@ def bound_of(one: SumField, settings: PrivacySettings, users: int) -> float:
 
 
 def _bits(
-    made: tuple[Field, ...], fields: Mapping[str, SumField], settings: PrivacySettings, summands: int, clients: int
+    made: tuple[Field, ...], known: Mapping[str, SumField], settings: PrivacySettings, summands: int, clients: int
 ) -> Bits:
     """32 where all that is protected is clipped and still fine enough, else 64."""
     if not settings.clip > 0 or settings.noise > 0:
         return 64
-    clipped = [one for one in made if one.name in fields and fields[one.name].protected]
+    clipped = [one for one in made if known[one.name].protected]
     with suppress(BadInput):
         coarsest = max((Scale(one.bound, summands, 32, one.noise).step for one in clipped), default=0.0)
         return 32 if coarsest <= FINE * settings.clip * clients else 64
@@ -110,7 +111,7 @@ def refuse_foreign(
 
     A bound that the server chose would tell it who is beyond it: whose vector does not fit falls silent.
     """
-    known = {**fields, LOSS: SumField((), bound=MOST_LOSS, protected=False)}
+    known = {**fields, **LOSSES}
     for field in layout.fields:
         own = known.get(field.name)
         if own is None or field.shape != own.shape:

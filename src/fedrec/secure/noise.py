@@ -39,11 +39,11 @@ def noisy_summands(members: int, least_survivors: int, colluding: float) -> int:
 
 
 def deviations(layout: Layout, summands: int) -> dict[str, float]:
-    """For each field the deviation of one participant's share, in steps; 0 where the field has no noise."""
+    """For each field that has noise the deviation of one participant's share, in steps."""
     found = {}
-    for field in layout.fields:
+    for field in layout.noised:
         share = math.ldexp(field.noise / math.sqrt(summands), layout.scales[field.name].exponent)
-        if 0 < share < LEAST_DEVIATION:
+        if share < LEAST_DEVIATION:
             raise BadInput(
                 f"the noise of field {field.name!r} is {share:.2g} steps per participant, too coarse; take 64 bits"
             )
@@ -62,9 +62,8 @@ def noise_share(layout: Layout, summands: int, stream: Stream, shares: int = 1) 
     """
     vector = np.zeros(layout.length, np.int64)
     for name, deviation in deviations(layout, summands).items():
-        if deviation > 0:
-            place = layout.places[name]
-            vector[place] = discrete_gaussian(deviation * math.sqrt(shares), place.stop - place.start, stream)
+        place = layout.places[name]
+        vector[place] = discrete_gaussian(deviation * math.sqrt(shares), place.stop - place.start, stream)
     return vector
 
 

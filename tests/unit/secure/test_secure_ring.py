@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from fractions import Fraction
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_fields_have_scales_of_their_own() -> None:
         assert found[name].shape == value.shape
         np.testing.assert_allclose(found[name], 2 * value, atol=layout.scales[name].error(2))
     assert layout.scales["loss"].step < layout.scales["table"].step < layout.scales["size"].step
-    assert Layout.from_json(layout.as_json()) == layout
+    assert Layout.from_json(asdict(layout)) == layout
     with pytest.raises(BadInput, match="do not fit"):
         layout.encode({"table": one["table"]})
     with pytest.raises(BadInput, match="shape"):
