@@ -15,8 +15,8 @@ from secure_samples import Game, names
 
 from fedrec.errors import BadInput
 from fedrec.privacy.spending import secure_release
-from fedrec.secure import Field, Layout, Plan, neighbourhood
 from fedrec.secure.accounting import distance, epsilon, tail, uncovered, zcdp
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.lazy import Uniform, heads
 from fedrec.secure.messages import Kind
 from fedrec.secure.noise import (
@@ -26,7 +26,9 @@ from fedrec.secure.noise import (
     noisy_summands,
     summands_of,
 )
+from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
+from fedrec.secure.rules import neighbourhood
 
 
 def probabilities(sigma: float, reach: int) -> NDArray[np.float64]:
