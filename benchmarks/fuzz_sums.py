@@ -26,7 +26,7 @@ from fedrec.deploy.server.summing import SecureFederation
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.nodes import RUN, DirectExchange, federation
 from fedrec.secure.aggregator import Aggregator
-from fedrec.secure.costs import Costs
+from fedrec.secure.course import Costs
 from fedrec.secure.failures import SecureFailure
 from fedrec.secure.plan import Plan
 from fedrec.secure.ring import Integers

@@ -24,11 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 import numpy as np
 
-from fedrec.secure import Field, Layout, Plan, assign, neighbourhood, sum_of_sums
+from fedrec.secure.cohorts import assign, sum_of_sums
 from fedrec.secure.course import STEPS, Dropouts
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import Kind
+from fedrec.secure.plan import Plan
 from fedrec.secure.ring import Integers
-from fedrec.secure.rules import Server
+from fedrec.secure.rules import Server, neighbourhood
 from fedrec.secure.simulate import Cohort, Level, Simulated
 
 SILENT = (Kind.SHARE, Kind.INPUT, Kind.CONFIRM, Kind.UNMASK)

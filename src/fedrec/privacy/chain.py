@@ -9,30 +9,17 @@ private data, sent in the open.) The server unwinds the links in reverse.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from fedrec.core.block import Block
 from fedrec.core.method import Keys
 from fedrec.core.settings import PrivacySettings
 from fedrec.privacy.clip import Clip
 from fedrec.privacy.fields import Sent
+from fedrec.privacy.link import Link
 from fedrec.privacy.lowrank import Truncate
 from fedrec.privacy.noise import Noise, Source
 from fedrec.privacy.quantise import Quantise
 from fedrec.privacy.topk import KeepLargest
-
-
-class Link(Protocol):
-    """One thing done to an upload on its way out, and undone on the server."""
-
-    def apply(self, upload: Sent, block: Block, keys: Keys) -> Sent:
-        """The upload as it leaves this link; the given one is not changed."""
-
-    def restore(self, upload: Sent) -> Sent:
-        """The upload as it came into this link, as far as can be known."""
-
-    def describe(self) -> str:
-        """A few words for reports."""
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from fedrec.core.block import Block
 from fedrec.core.method import Keys
 from fedrec.privacy.fields import Part, Sent, protected, with_fields
+from fedrec.privacy.link import Link
 
 
 @dataclass(frozen=True)
-class Clip:
+class Clip(Link):
     """``x <- x * min(1, S / ||x||)`` per client, the norm taken over all protected fields together.
 
     ``bound`` is S, ``norm`` the norm it bounds. An update inside the ball leaves unchanged, zero included. An
@@ -43,9 +44,6 @@ class Clip:
             return numbers
 
         return with_fields(upload, {part.name: part.filled(scaled(part)) for part in parts})
-
-    def restore(self, upload: Sent) -> Sent:
-        return upload
 
     def describe(self) -> str:
         return f"clip to {self.norm.upper()} norm {self.bound:g}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedrec.core import misfit
 from fedrec.core.messages import Array, Float32, Rows, Wire, per_client, shared
+from fedrec.core.wire import rows_of_tables
 from fedrec.data.ragged import Int64, offsets
 
 
@@ -132,12 +133,7 @@ class Quantised(Compressed):
     def restore(self) -> Rows | Array:
         scale = self.scale.reshape(-1, *(1 for _ in self.codes.shape[1:]))
         numbers = self.codes * scale
-        if not self.table:
-            return numbers
-        clients, n_items, dim = numbers.shape
-        ids = np.tile(np.arange(n_items, dtype=np.int32), clients)
-        start = np.arange(clients + 1, dtype=np.int64) * n_items
-        return Rows(start, ids, numbers.reshape(-1, dim), n_items)
+        return rows_of_tables(numbers) if self.table else numbers
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,9 @@ class KeyedDraws:
     def uniform(self, first: int, last: int, count: int) -> NDArray[np.float64]:
         row = np.arange(first, last)
         owner = np.searchsorted(self.start, row, side="right") - 1
-        # value i of a client's stream is mix(key + (i + 1) * GOLDEN), as in keyed.words
+        # value i of a client's stream is mix(key + (i + 1) * GOLDEN): a row begins where the one before it ended
         before = ((row - self.start[owner]) * count).astype(np.uint64) * np.uint64(keyed.GOLDEN)
-        within = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(keyed.GOLDEN)
-        words = keyed.mix((self.streams[owner] + before)[:, None] + within)
-        return _unit(words)
+        return keyed.uniform(self.streams[owner] + before, count)
 
 
 class SystemDraws:
@@ -48,11 +46,8 @@ class SystemDraws:
 
     def uniform(self, first: int, last: int, count: int) -> NDArray[np.float64]:
         size = (last - first) * count
-        return _unit(np.frombuffer(os.urandom(8 * size), np.uint64).reshape(last - first, count))
-
-
-def _unit(words: keyed.U64) -> NDArray[np.float64]:
-    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        words = np.frombuffer(os.urandom(8 * size), np.uint64).reshape(last - first, count)
+        return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def laplace(uniform: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fedrec.core.block import Block
 from fedrec.core.messages import Array, Axis, Rows, Upload
+from fedrec.core.wire import rows_of_tables
 from fedrec.data.ragged import Int64
 
 Sent = TypeVar("Sent", bound=Upload)
@@ -102,12 +103,9 @@ def contents(upload: Upload) -> Iterator[tuple[dataclasses.Field[Any], str, Any]
 
 def densified(rows: Rows) -> Rows:
     """Whole tables as rows: every item of every client listed, zero where nothing changed. Always a copy."""
-    clients, n_items, dim = rows.n_clients, rows.n_items, rows.values.shape[1]
-    table = np.zeros((clients * n_items, dim), rows.values.dtype)  # [clients * n_items, d]
-    owner = np.repeat(np.arange(clients), np.diff(rows.start))
-    table[owner * n_items + rows.ids] = rows.values
-    ids = np.tile(np.arange(n_items, dtype=np.int32), clients)
-    return Rows(np.arange(clients + 1, dtype=np.int64) * n_items, ids, table, n_items)
+    tables = np.zeros((rows.n_clients, rows.n_items, rows.values.shape[1]), rows.values.dtype)
+    tables[np.repeat(np.arange(rows.n_clients), np.diff(rows.start)), rows.ids] = rows.values
+    return rows_of_tables(tables)
 
 
 def _is_protected(spec: dataclasses.Field[Any], content: Any) -> bool:

@@ -13,11 +13,11 @@ from fedrec.core.messages import Array, Float32, Rows
 from fedrec.core.method import Keys
 from fedrec.privacy.compressed import Compressed, LowRank
 from fedrec.privacy.fields import Part, Sent, protected, with_fields
-from fedrec.privacy.restoring import restored
+from fedrec.privacy.link import Compression
 
 
 @dataclass(frozen=True)
-class Truncate:
+class Truncate(Compression):
     """The nearest table of rank ``r = ceil(keep * d)`` to each client's ``[n, d]`` change (Eckart-Young).
 
     For item rows and per-client matrices; other fields, and tables so small that two factors would be
@@ -37,9 +37,6 @@ class Truncate:
             if rank * (height + dim) < height * dim:
                 forms[part.name] = _factors(part.content, rank)
         return with_fields(upload, forms)
-
-    def restore(self, upload: Sent) -> Sent:
-        return restored(upload)
 
     def describe(self) -> str:
         return f"tables truncated to {self.keep:.3g} of their rank"

@@ -14,6 +14,7 @@ from fedrec.core.method import Keys
 from fedrec.extras import installed
 from fedrec.privacy.draws import Draws, KeyedDraws, SystemDraws, laplace, normal
 from fedrec.privacy.fields import Part, Sent, densified, protected, with_fields
+from fedrec.privacy.link import Link
 from fedrec.threads import over_pieces
 
 Source = Literal["keyed", "system"]
@@ -25,7 +26,7 @@ LARGE = 1 << 22
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Link):
     """``x <- x + Z``, Z independent in every coordinate: Laplace(0, b) or Normal(0, sigma^2).
 
     ``scale`` is b (FedCA's delta, FedCIA's delta, FedIAR's lambda) or sigma. Item rows become whole tables
@@ -41,18 +42,14 @@ class Noise:
         return with_fields(upload, {part.name: self._noised(part, block, keys) for part in protected(upload, block)})
 
     def _noised(self, part: Part, block: Block, keys: Keys) -> Rows | Array:
-        draws: Draws
         if isinstance(part.content, Rows) and not part.listed:
             whole = densified(part.content)
             part = Part(part.name, whole, whole.start, whole.values)
             numbers = part.numbers
         else:
             numbers = part.numbers.copy()
-        if self.source == "keyed":
-            draws = KeyedDraws(keys, block, f"noise {part.name}", part.start)
-        else:
-            draws = SystemDraws()
-        self._add(numbers, draws)
+        keyed = self.source == "keyed"
+        self._add(numbers, KeyedDraws(keys, block, f"noise {part.name}", part.start) if keyed else SystemDraws())
         return part.filled(numbers)
 
     def _add(self, numbers: NDArray[np.floating], draws: Draws) -> None:
@@ -73,9 +70,6 @@ class Noise:
             else:
                 drawn = normal(draws.uniform(first, last, width + width % 2))[:, :width]
             numbers[first:last] += (self.scale * drawn).astype(numbers.dtype)
-
-    def restore(self, upload: Sent) -> Sent:
-        return upload
 
     def describe(self) -> str:
         name = "Laplace noise of scale" if self.kind == "laplace" else "Gaussian noise of deviation"

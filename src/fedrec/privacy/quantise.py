@@ -14,14 +14,14 @@ from fedrec.core.method import Keys
 from fedrec.privacy.compressed import Compressed, Quantised, QuantisedRows
 from fedrec.privacy.draws import KeyedDraws
 from fedrec.privacy.fields import Part, Sent, protected, with_fields
+from fedrec.privacy.link import Compression
 from fedrec.privacy.noise import CHUNK
-from fedrec.privacy.restoring import restored
 
 LEVELS = 127
 
 
 @dataclass(frozen=True)
-class Quantise:
+class Quantise(Compression):
     """``code = floor(x / s + U)``, U uniform in [0, 1), with the step ``s = max|x| / 127``.
 
     So E[code * s] = x and the error is below one step. A step belongs to a client's item rows, or to one
@@ -49,9 +49,6 @@ class Quantise:
         tables = np.zeros((block.n_clients, content.n_items, part.width), np.int8)
         tables[part.owners, content.ids] = codes
         return Quantised(tables, scale, True)
-
-    def restore(self, upload: Sent) -> Sent:
-        return restored(upload)
 
     def describe(self) -> str:
         return "8 bits a number"

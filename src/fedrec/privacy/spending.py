@@ -68,6 +68,5 @@ def secure_release(
     layout: Layout, norm: Norm, summands: int, *, adjacency: Adjacency = "replace", nonnegative: bool = False
 ) -> Spent:
     """One secure sum with the noise of at least ``summands`` participants; ``norm`` bounds what one user adds."""
-    noised = sum(field.noise > 0 for field in layout.fields)
     rho = zcdp(layout, norm, summands, adjacency=adjacency, nonnegative=nonnegative)
-    return Spent(rho, slack(layout, summands), inf, noised)
+    return Spent(rho, slack(layout, summands), inf, len(layout.noised))

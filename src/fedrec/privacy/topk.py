@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +14,11 @@ from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, offsets
 from fedrec.privacy.compressed import Compressed, TopK
 from fedrec.privacy.fields import Part, Sent, protected, with_fields
-from fedrec.privacy.restoring import restored
+from fedrec.privacy.link import Compression
 
 
 @dataclass(frozen=True)
-class KeepLargest:
+class KeepLargest(Compression):
     """Keep ``k = ceil(keep * n)`` of a client's n coordinates, all protected fields together.
 
     Coordinates that are zero are not sent. Without noise, the indices show which items a client has touched.
@@ -29,27 +28,20 @@ class KeepLargest:
 
     def apply(self, upload: Sent, block: Block, keys: Keys) -> Sent:
         parts = protected(upload, block)
-        chosen: list[list[Int64]] = [[] for _ in parts]
-        for positions in self._by_client(parts, block.n_clients):
-            for kept, own in zip(chosen, positions, strict=True):
-                kept.append(own)
-        forms = {part.name: _form(part, kept) for part, kept in zip(parts, chosen, strict=True)}
+        chosen = [self._of_client(parts, client) for client in range(block.n_clients)]
+        forms = {part.name: _form(part, [own[number] for own in chosen]) for number, part in enumerate(parts)}
         return with_fields(upload, forms)
 
-    def _by_client(self, parts: list[Part], clients: int) -> Iterator[list[Int64]]:
-        """For each client, where in its own stretch of each part the kept numbers lie."""
-        for client in range(clients):
-            own = [part.numbers[part.start[client] : part.start[client + 1]].reshape(-1) for part in parts]
-            total = sum(int(part.coordinates[client]) for part in parts)
-            sizes = [len(numbers) for numbers in own]
-            magnitude = np.abs(np.concatenate(own)) if own else np.zeros(0)
-            kept = largest(magnitude, max(1, ceil(self.keep * total - 1e-9)))
-            ends = np.cumsum(sizes)
-            cuts = np.searchsorted(kept, ends[:-1])
-            yield [p - (end - size) for p, end, size in zip(np.split(kept, cuts), ends, sizes, strict=True)]
-
-    def restore(self, upload: Sent) -> Sent:
-        return restored(upload)
+    def _of_client(self, parts: list[Part], client: int) -> list[Int64]:
+        """Where in a client's own stretch of each part the kept numbers lie."""
+        own = [part.numbers[part.start[client] : part.start[client + 1]].reshape(-1) for part in parts]
+        total = sum(int(part.coordinates[client]) for part in parts)
+        sizes = [len(numbers) for numbers in own]
+        magnitude = np.abs(np.concatenate(own)) if own else np.zeros(0)
+        kept = largest(magnitude, max(1, ceil(self.keep * total - 1e-9)))
+        ends = np.cumsum(sizes)
+        cuts = np.searchsorted(kept, ends[:-1])
+        return [p - (end - size) for p, end, size in zip(np.split(kept, cuts), ends, sizes, strict=True)]
 
     def describe(self) -> str:
         return f"largest {self.keep:.3g} of coordinates"
@@ -80,19 +72,12 @@ def _form(part: Part, kept: list[Int64]) -> Compressed:
     at = (np.concatenate(kept) if kept else np.zeros(0, np.int64)) + before  # position in all numbers
     row, column = np.divmod(at, max(1, width))
     values = part.numbers[row, column]
+    table = isinstance(part.content, Rows)
+    index: NDArray[np.integer] = column
     if isinstance(part.content, Rows):
-        shape = np.array([part.content.n_items, width], np.int64)
-        return TopK(
-            offsets(counts),
-            _indices(part.content.ids[row].astype(np.int64) * width + column, shape),
-            values,
-            shape,
-            True,
-        )
-    shape = np.array(part.content.shape[1:], np.int64)
-    by_entry = np.bincount(row, minlength=len(part.content))
-    return TopK(offsets(by_entry), _indices(column, shape), values, shape, False)
-
-
-def _indices(index: Int64, shape: Int64) -> NDArray[np.integer]:
-    return index.astype(np.int32) if int(np.prod(shape)) < 2**31 else index
+        index, shape = part.content.ids[row].astype(np.int64) * width + column, (part.content.n_items, width)
+    else:
+        shape, counts = part.content.shape[1:], np.bincount(row, minlength=len(part.content))
+    if prod(shape) < 2**31:
+        index = index.astype(np.int32)
+    return TopK(offsets(counts), index, values, np.array(shape, np.int64), table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +20,20 @@ from fedrec.secure.graph import fewest_in_a_row
 from fedrec.secure.identity import SIGNATURE_BYTES, Directory
 from fedrec.secure.masks import apply_masks
 from fedrec.secure.messages import (
+    CONFIRMATION,
     HEADER,
-    PLACE,
+    SEALED,
     SHARERS,
     Advertisement,
     Kind,
     Shares,
     Unmasking,
     bits_of,
+    body_of,
+    check_signature,
     exactly,
     places_of,
     sender_of,
-    statement,
     verified,
 )
 from fedrec.secure.plan import Plan
@@ -74,91 +77,76 @@ class Aggregator:
         """Take in one message of the current step and say whose it was; refused ones raise and change nothing."""
         if self.step is None:
             raise Refusal("the secure sum is over")
+        if self.step is Kind.CONFIRM:  # what it signs is not in it: the list of survivors
+            place = sender_of(self.plan, Kind.CONFIRM, message)
+            exactly(message, CONFIRMATION.size, "a confirmation")
+        else:
+            place, _ = verified(self.plan, self.step, message, self._directory)
+        got, name = self._got, self.plan.members[place]
+        kept: tuple[dict[int, Any], ...] = (got.keys, got.shares, got.inputs, self._confirmations, got.unmaskings)
+        if place in kept[self.step]:
+            raise Refusal(f"a second message of member {place} in one step")
         take = (self._advertise, self._share, self._input, self._confirm, self._unmask)[self.step]
-        return self.plan.members[take(message)]
+        kept[self.step][place] = take(place, name, message)
+        return name
 
-    def _advertise(self, message: bytes) -> int:
-        place, body = verified(self.plan, Kind.ADVERTISE, message, self._directory)
-        _once(place, self._got.keys)
-        Advertisement.from_bytes(body)
-        self._got.keys[place] = message
-        return place
+    # of a message whose sender is known: what of it is kept
 
-    def _share(self, message: bytes) -> int:
-        place, body = verified(self.plan, Kind.SHARE, message, self._directory)
-        _once(place, self._got.shares)
-        shares = Shares.from_bytes(body)
-        if [entry.receiver for entry in shares.entries] != self._present(
-            place, self._got.keys
-        ) or place not in self._got.keys:
-            raise Refusal(f"shares of {self.plan.members[place]!r} are not for the neighbours whose keys it was sent")
-        self._got.shares[place] = shares
-        return place
+    def _advertise(self, place: int, name: str, message: bytes) -> bytes:
+        Advertisement.from_bytes(body_of(message))
+        return message
 
-    def _input(self, message: bytes) -> int:
-        place, body = verified(self.plan, Kind.INPUT, message, self._directory)
-        _once(place, self._got.inputs)
+    def _share(self, place: int, name: str, message: bytes) -> Shares:
+        shares = Shares.from_bytes(body_of(message))
+        asked = self._present(place, self._got.keys)
+        if place not in self._got.keys or [entry.receiver for entry in shares.entries] != asked:
+            raise Refusal(f"shares of {name!r} are not for the neighbours whose keys it was sent")
+        return shares
+
+    def _input(self, place: int, name: str, message: bytes) -> bytes:
         if place not in self._got.shares:
-            raise Refusal(f"a masked vector of {self.plan.members[place]!r} came, but no shares")
-        layout = self.plan.layout
+            raise Refusal(f"a masked vector of {name!r} came, but no shares")
+        body, layout = body_of(message), self.plan.layout
         exactly(body, self.plan.masked_bytes + SIGNATURE_BYTES, "a masked vector with a signature")
-        text = statement(self.plan, SHARERS, place, self._sharers)
         agreed = bytes(body[-SIGNATURE_BYTES:])
-        self._directory.verify(self.plan.members[place], agreed, text)
+        check_signature(self.plan, SHARERS, place, self._sharers, agreed, self._directory)
         words = np.frombuffer(body, word_type(layout.bits), count=layout.length)
         self._words += words
         self._checks += np.frombuffer(body, "<u8", count=CHECKS, offset=words.nbytes)
-        self._got.inputs[place] = agreed
-        return place
+        return agreed
 
-    def _confirm(self, message: bytes) -> int:
-        place = sender_of(self.plan, Kind.CONFIRM, message)
-        exactly(message, HEADER.size + SIGNATURE_BYTES, "a confirmation")
-        _once(place, self._confirmations)
+    def _confirm(self, place: int, name: str, message: bytes) -> bytes:
         if place not in self._got.inputs:
-            raise Refusal(f"a confirmation of {self.plan.members[place]!r} came, which is not in the sum")
-        text = statement(self.plan, Kind.CONFIRM, place, self._survivors)
-        self._directory.verify(self.plan.members[place], message[HEADER.size :], text)
-        self._confirmations[place] = message
-        return place
+            raise Refusal(f"a confirmation of {name!r} came, which is not in the sum")
+        check_signature(self.plan, Kind.CONFIRM, place, self._survivors, message[HEADER.size :], self._directory)
+        return message
 
-    def _unmask(self, message: bytes) -> int:
-        place, body = verified(self.plan, Kind.UNMASK, message, self._directory)
-        _once(place, self._got.unmaskings)
+    def _unmask(self, place: int, name: str, message: bytes) -> Unmasking:
         if place not in self._confirmations:
-            raise Refusal(f"an unmasking of {self.plan.members[place]!r} came, but no confirmation")
-        reveal = Unmasking.from_bytes(body)
-        alive, gone = self._split(place)
-        if sorted(reveal.alive) != alive or sorted(reveal.gone) != gone:
-            raise Refusal(f"{self.plan.members[place]!r} reveals shares of other members than it was asked for")
-        mark = fingerprint(reveal.secret, self.plan.digest, "secret", place, 0)
-        if mark != self._got.shares[place].seed_mark:
-            raise Refusal(f"{self.plan.members[place]!r} reveals another secret than it shared")
-        self._got.unmaskings[place] = reveal
-        return place
+            raise Refusal(f"an unmasking of {name!r} came, but no confirmation")
+        reveal = Unmasking.from_bytes(body_of(message))
+        sent = self._present(place, self._got.shares)  # neighbours that sent it shares: in the sum, or gone
+        alive = [v for v in sent if v in self._got.inputs]
+        if sorted(reveal.alive) != alive or sorted(reveal.gone) != [v for v in sent if v not in self._got.inputs]:
+            raise Refusal(f"{name!r} reveals shares of other members than it was asked for")
+        if fingerprint(reveal.secret, self.plan.digest, "secret", place, 0) != self._got.shares[place].seed_mark:
+            raise Refusal(f"{name!r} reveals another secret than it shared")
+        return reveal
 
     # closing a step
 
     def close(self) -> dict[str, bytes]:
         """End the current step: what goes to each member that answered in it. :class:`TooFew` ends the attempt."""
-        make = {
-            Kind.ADVERTISE: self._pass_keys,
-            Kind.SHARE: self._pass_shares,
-            Kind.INPUT: self._pass_survivors,
-            Kind.CONFIRM: self._pass_confirmations,
-        }
-        if self.step is None or self.step not in make:
+        if self.step is None or self.step is Kind.UNMASK:
             raise Refusal("no step is open that could be closed")
         step, self.step = self.step, None
-        outgoing = make[step]()
+        outgoing = (self._pass_keys, self._pass_shares, self._pass_survivors, self._pass_confirmations)[step]()
         self.step = Kind(step + 1)
         return {self.plan.members[place]: content for place, content in outgoing.items()}
 
     def _pass_keys(self) -> dict[int, bytes]:
         self._enough(len(self._got.keys), "keys")
-        return {
-            u: b"".join(self._got.keys[v] for v in self._present(u, self._got.keys)) for u in sorted(self._got.keys)
-        }
+        return self._of_neighbours(self._got.keys)
 
     def _pass_shares(self) -> dict[int, bytes]:
         self._enough(len(self._got.shares), "shares")
@@ -166,7 +154,7 @@ class Aggregator:
         for sender in sorted(self._got.shares):
             for entry in self._got.shares[sender].entries:
                 if entry.receiver in inbox:
-                    inbox[entry.receiver].append(PLACE.pack(sender) + entry.sealed)
+                    inbox[entry.receiver].append(SEALED.pack(sender, entry.sealed))
         self._sharers = bits_of(list(inbox), len(self.plan.members))
         return {place: self._sharers + b"".join(parts) for place, parts in inbox.items()}
 
@@ -177,10 +165,7 @@ class Aggregator:
         alive = places_of(self._survivors, len(plan.members))
         if fewest_in_a_row(plan.circle, rules.neighbours, alive) < rules.window:
             raise TooFew("so many in a row on the circle are gone that the rest might fall apart; repeat")
-        return {
-            u: self._survivors + b"".join(self._got.inputs[v] for v in self._present(u, self._got.inputs))
-            for u in sorted(self._got.inputs)
-        }
+        return {u: self._survivors + signed for u, signed in self._of_neighbours(self._got.inputs).items()}
 
     def _pass_confirmations(self) -> dict[int, bytes]:
         signed = [self._confirmations[v] for v in self.plan.committee.tolist() if v in self._confirmations]
@@ -189,14 +174,13 @@ class Aggregator:
             raise TooFew(f"{len(signed)} of the committee signed the list of survivors, {quorum} are needed; repeat")
         return dict.fromkeys(sorted(self._confirmations), b"".join(signed))
 
-    def _present(self, place: int, among: dict[int, bytes]) -> list[int]:
+    def _of_neighbours(self, found: dict[int, bytes]) -> dict[int, bytes]:
+        """For each that sent something, what its neighbours sent."""
+        return {u: b"".join(found[v] for v in self._present(u, found)) for u in sorted(found)}
+
+    def _present(self, place: int, among: Container[int]) -> list[int]:
         """Neighbours of a member that are among some."""
         return [v for v in self.plan.neighbours_of(place) if v in among]
-
-    def _split(self, place: int) -> tuple[list[int], list[int]]:
-        """Neighbours of a member that sent it shares: those in the sum, and those that are not."""
-        sent = [v for v in self.plan.neighbours_of(place) if v in self._got.shares]
-        return [v for v in sent if v in self._got.inputs], [v for v in sent if v not in self._got.inputs]
 
     def _enough(self, count: int, what: str) -> None:
         if count < self.plan.rules.least_survivors:
@@ -217,8 +201,3 @@ class Aggregator:
         total = centre(self._words, layout.bits)
         verify(total, self._checks, len(self._got.inputs), plan.digest)
         return SecureSum(total, tuple(plan.members[place] for place in sorted(self._got.inputs)), plan)
-
-
-def _once(place: int, seen: Container[int]) -> None:
-    if place in seen:
-        raise Refusal(f"a second message of member {place} in one step")

@@ -70,27 +70,21 @@ class Total:
 
 def sum_of_sums(sums: Iterable[SecureSum]) -> Total:
     """Add the cohorts of one run and round; the same cohort twice, or sums of different layouts, are an error."""
-    total: Integers | None = None
-    seen: set[str] = set()
-    sizes: list[int] = []
-    first: SecureSum | None = None
-    for part in sums:
-        if first is None:
-            first, total = part, part.total.copy()
-        else:
-            if (part.plan.run, part.plan.round) != (first.plan.run, first.plan.round):
-                raise BadInput("sums of different runs or rounds do not add up")
-            if part.plan.layout != first.plan.layout:
-                raise BadInput("sums of cohorts with different layouts do not add up; use one layout for the round")
-            assert total is not None
-            added = total + part.total
-            if ((total ^ added) & (part.total ^ added) < 0).any():  # two numbers of one sign whose sum has the other
-                raise BadInput("the sum of these cohorts passes 64 bits; make the layout for all summands together")
-            total = added
+    rest = iter(sums)
+    first = next(rest, None)
+    if first is None:
+        raise BadInput("there is no sum to add")
+    total, seen, smallest = first.total, set(first.survivors), len(first.survivors)
+    for part in rest:
+        if (part.plan.run, part.plan.round) != (first.plan.run, first.plan.round):
+            raise BadInput("sums of different runs or rounds do not add up")
+        if part.plan.layout != first.plan.layout:
+            raise BadInput("sums of cohorts with different layouts do not add up; use one layout for the round")
+        added = total + part.total
+        if ((total ^ added) & (part.total ^ added) < 0).any():  # two numbers of one sign whose sum has the other
+            raise BadInput("the sum of these cohorts passes 64 bits; make the layout for all summands together")
         if seen & set(part.survivors):
             raise BadInput("a participant is in two cohorts of one round")
+        total, smallest = added, min(smallest, len(part.survivors))
         seen |= set(part.survivors)
-        sizes.append(len(part.survivors))
-    if first is None or total is None:
-        raise BadInput("there is no sum to add")
-    return Total(total, sum(sizes), min(sizes), first.plan.layout)
+    return Total(total, len(seen), smallest, first.plan.layout)

@@ -10,7 +10,7 @@ A participant is a client, or a node that first adds up its clients. It goes thr
 
 Both places of :class:`Guard` do nothing by default. A guard that gives a privacy guarantee overrides both: ``bounded``
 scales all protected fields together into a ball, so that ``clip`` of :func:`fedrec.secure.accounting.distance` holds
-for what is summed (weights included), and ``noise`` returns :func:`fedrec.secure.noise.noise_of_plan`. The layout's
+for what is summed (weights included), and ``noise`` returns :func:`fedrec.secure.noise.noise_share`. The layout's
 fields then carry the noise of the sum (``noise=`` of :func:`layout_of`), and a node checks them against its policy
 before it joins. Charging a release to a ledger belongs before :func:`vector_of` returns: what it returns is
 sent at most once, under (run, round).
@@ -24,6 +24,7 @@ its bound stops the run with a line; nothing is cut off or wraps around silently
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ FREE = 2.0**16
 MOST_LOSS = 2.0**10
 """Of one client; larger ones count as this."""
 LOSS = "loss"
+LOSSES = {LOSS: SumField((), bound=MOST_LOSS, protected=False)}
 """The sum of the clients' losses, beside the method's own."""
 EVALUATED = ("valid", "test")
 """Metric sums, where a model is evaluated in the same exchange."""
@@ -69,12 +71,12 @@ def layout_of(
     participants in a cohort, ``everyone`` those of all cohorts; ``noise`` gives the deviation of the noise in the
     whole sum of a field. ``bits``: of the words, where they are chosen already.
     """
-    bounds = {name: clients * bound_of(one, settings, users) for name, one in fields.items()}
-    shapes = {name: one.shape for name, one in fields.items()}
-    bounds[LOSS], shapes[LOSS] = clients * MOST_LOSS, ()
-    deviations = noise or {}
-    made = tuple(Field(name, shapes[name], bounds[name], deviations.get(name, 0.0)) for name in shapes)
-    bits = bits or _bits(made, fields, settings, summands, clients)
+    known = {**fields, **LOSSES}
+    made = tuple(
+        Field(name, one.shape, clients * bound_of(one, settings, users), (noise or {}).get(name, 0.0))
+        for name, one in known.items()
+    )
+    bits = bits or _bits(made, known, settings, summands, clients)
     # sums of cohorts are added in 64 bits: where the ring has as many, there must be room for all of them
     return Layout(made, max(summands, everyone) if bits == 64 else summands, bits)
 
@@ -90,20 +92,16 @@ def bound_of(one: SumField, settings: PrivacySettings, users: int) -> float:
 
 
 def _bits(
-    made: tuple[Field, ...], fields: Mapping[str, SumField], settings: PrivacySettings, summands: int, clients: int
+    made: tuple[Field, ...], known: Mapping[str, SumField], settings: PrivacySettings, summands: int, clients: int
 ) -> Bits:
     """32 where all that is protected is clipped and still fine enough, else 64."""
     if not settings.clip > 0 or settings.noise > 0:
         return 64
-    for one in made:
-        if one.name in fields and fields[one.name].protected:
-            try:
-                fine = Scale(one.bound, summands, 32, one.noise).step <= FINE * settings.clip * clients
-            except BadInput:
-                fine = False
-            if not fine:
-                return 64
-    return 32
+    clipped = [one for one in made if known[one.name].protected]
+    with suppress(BadInput):
+        coarsest = max((Scale(one.bound, summands, 32, one.noise).step for one in clipped), default=0.0)
+        return 32 if coarsest <= FINE * settings.clip * clients else 64
+    return 64
 
 
 def refuse_foreign(
@@ -113,7 +111,7 @@ def refuse_foreign(
 
     A bound that the server chose would tell it who is beyond it: whose vector does not fit falls silent.
     """
-    known = {**fields, LOSS: SumField((), bound=MOST_LOSS, protected=False)}
+    known = {**fields, **LOSSES}
     for field in layout.fields:
         own = known.get(field.name)
         if own is None or field.shape != own.shape:

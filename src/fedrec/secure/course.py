@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,9 @@ from fedrec.data.ragged import Int64
 from fedrec.secure.failures import TooFew
 from fedrec.secure.graph import fewest_in_a_row
 from fedrec.secure.identity import SIGNATURE_BYTES
+from fedrec.secure.layout import Layout
 from fedrec.secure.masks import SECRET_BYTES
-from fedrec.secure.messages import ENTRY_BYTES, HEADER, PLACE, Advertisement, Entry, Kind, Unmasking, list_bytes
+from fedrec.secure.messages import ENTRY, ENTRY_BYTES, HEADER, PLACE, Advertisement, Kind, Unmasking, list_bytes
 from fedrec.secure.plan import Plan
 from fedrec.secure.shares import FINGERPRINT_BYTES
 
@@ -100,10 +102,10 @@ class Course:
         dropped = (spoke[Kind.SHARE] & ~spoke[Kind.INPUT])[table].sum(axis=1)
         sent = np.zeros((len(plan.members), 6), np.int64)
         sent[:, 1] = SIGNED + Advertisement.SIZE
-        sent[:, 2] = SIGNED + FINGERPRINT_BYTES + near[Kind.ADVERTISE] * Entry.SIZE
+        sent[:, 2] = SIGNED + FINGERPRINT_BYTES + near[Kind.ADVERTISE] * ENTRY.size
         sent[:, 3] = SIGNED + plan.masked_bytes + SIGNATURE_BYTES
         sent[:, 4] = SIGNED
-        alive, gone = near[Kind.INPUT] * Unmasking.ALIVE, dropped * Unmasking.GONE
+        alive, gone = near[Kind.INPUT] * Unmasking.ALIVE.size, dropped * Unmasking.GONE.size
         sent[:, 5] = SIGNED + SECRET_BYTES + PLACE.size + alive + gone
         sent[:, 1:] *= spoke.T
         got = np.zeros_like(sent)
@@ -114,3 +116,38 @@ class Course:
         got[:, 4] = (lists + near[Kind.INPUT] * SIGNATURE_BYTES) * spoke[Kind.INPUT]
         got[:, 5] = spoke[Kind.CONFIRM][plan.committee].sum() * SIGNED * spoke[Kind.CONFIRM]
         return Traffic(sent, got)
+
+
+@dataclass
+class Costs:
+    """What the cohorts of a round cost together."""
+
+    cohorts: int = 0
+    repeated: int = 0
+    smallest: int = 0
+    steps: Any = field(default_factory=lambda: np.zeros((2, len(STEPS))))
+    seconds: dict[str, float] = field(default_factory=lambda: {"clients": 0.0, "server": 0.0})
+
+    def add(self, size: int, traffic: Traffic | None = None, seconds: Mapping[str, float] | None = None) -> None:
+        """One more cohort, with so many contributions."""
+        self.smallest = min(self.smallest, size) if self.cohorts else size
+        self.cohorts += 1
+        if traffic is not None:
+            self.steps += traffic.upload.sum(0), traffic.download.sum(0)
+        for who, spent in (seconds or {}).items():
+            self.seconds[who] += spent
+
+    def as_dict(self, clients: int, layout: Layout, plain: float) -> dict[str, Any]:
+        """For the record: bytes are means per client in the sum."""
+        each = self.steps / max(1, clients)
+        return {
+            "cohorts": self.cohorts,
+            "smallest_cohort": self.smallest,
+            "repeated": self.repeated,
+            "bits": layout.bits,
+            "bytes": {
+                way: dict(zip(STEPS, each[i].tolist(), strict=True)) for i, way in enumerate(("upload", "download"))
+            },
+            "plain_upload": plain,
+            "seconds": dict(self.seconds),
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,10 @@ class Layout:
         return {field.name: Scale(field.bound, self.summands, self.bits, field.noise) for field in self.fields}
 
     @property
+    def noised(self) -> tuple[Field, ...]:
+        return tuple(field for field in self.fields if field.noise > 0)
+
+    @property
     def length(self) -> int:
         """Numbers in all fields together."""
         return sum(field.size for field in self.fields)
@@ -88,9 +92,6 @@ class Layout:
             field.name: self.scales[field.name].decode(total[self.places[field.name]]).reshape(field.shape)
             for field in self.fields
         }
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> Layout:

@@ -89,12 +89,9 @@ def apply_masks(words: Words, checks: NDArray[np.uint64], masks: Iterable[tuple[
     """Add (sign 1) or take away (sign -1) the mask of each seed, in place."""
     for sign, seed in masks:
         noise, check_noise = mask(seed, len(words), bits, len(checks))
-        if sign > 0:
-            words += noise
-            checks += check_noise
-        else:
-            words -= noise
-            checks -= check_noise
+        change = np.add if sign > 0 else np.subtract
+        change(words, noise, out=words)
+        change(checks, check_noise, out=checks)
 
 
 def seal(channel: bytes, digest: bytes, sender: int, receiver: int, content: bytes) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,9 +27,11 @@ from fedrec.secure.shares import FINGERPRINT_BYTES
 PLACE = struct.Struct("<I")
 HEADER = struct.Struct("<BI")
 KEY_BYTES = 32
-SEALED_BYTES = 2 * SECRET_BYTES + TAG_BYTES
-ENTRY_BYTES = PLACE.size + SEALED_BYTES
+SEALED = struct.Struct(f"<I{2 * SECRET_BYTES + TAG_BYTES}s")
 """A sealed pair of shares with the place of the other member."""
+ENTRY_BYTES = SEALED.size
+SIGNATURE = struct.Struct(f"{SIGNATURE_BYTES}s")
+CONFIRMATION = struct.Struct(f"{HEADER.size + SIGNATURE_BYTES}s")
 
 
 class Kind(IntEnum):
@@ -55,6 +58,13 @@ def sign(plan: Plan, kind: Kind, place: int, body: bytes, key: Ed25519PrivateKey
     return HEADER.pack(kind, place) + body + key.sign(statement(plan, kind, place, body))
 
 
+def check_signature(
+    plan: Plan, kind: int, place: int, body: bytes | memoryview, signature: bytes, directory: Directory
+) -> None:
+    """Refuse what the member at ``place`` did not sign in this sum."""
+    directory.verify(plan.members[place], signature, statement(plan, kind, place, body))
+
+
 def sender_of(plan: Plan, kind: Kind, message: bytes) -> int:
     """Who says that it sent this, not yet proven."""
     if len(message) < HEADER.size + SIGNATURE_BYTES:
@@ -70,9 +80,14 @@ def sender_of(plan: Plan, kind: Kind, message: bytes) -> int:
 def verified(plan: Plan, kind: Kind, message: bytes, directory: Directory) -> tuple[int, memoryview]:
     """Sender and body of a message whose signature fits this plan and step."""
     place = sender_of(plan, kind, message)
-    body = memoryview(message)[HEADER.size : -SIGNATURE_BYTES]
-    directory.verify(plan.members[place], message[-SIGNATURE_BYTES:], statement(plan, kind, place, body))
+    body = body_of(message)
+    check_signature(plan, kind, place, body, message[-SIGNATURE_BYTES:], directory)
     return place, body
+
+
+def body_of(message: bytes) -> memoryview:
+    """What stands between header and signature."""
+    return memoryview(message)[HEADER.size : -SIGNATURE_BYTES]
 
 
 def exactly(body: bytes | memoryview, size: int, what: str) -> None:
@@ -90,6 +105,7 @@ class Advertisement:
     """X25519, for pairwise masks."""
 
     SIZE = 2 * KEY_BYTES
+    SIGNED = struct.Struct(f"{HEADER.size + SIZE + SIGNATURE_BYTES}s")
 
     def to_bytes(self) -> bytes:
         return self.channel + self.masks
@@ -100,8 +116,7 @@ class Advertisement:
         return Advertisement(bytes(body[:KEY_BYTES]), bytes(body[KEY_BYTES:]))
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """What one member seals for one neighbour, with fingerprints by which the server knows the shares again."""
 
     receiver: int
@@ -109,7 +124,8 @@ class Entry:
     seed_mark: bytes
     key_mark: bytes
 
-    SIZE = ENTRY_BYTES + 2 * FINGERPRINT_BYTES
+
+ENTRY = struct.Struct(f"{SEALED.format}{FINGERPRINT_BYTES}s{FINGERPRINT_BYTES}s")
 
 
 @dataclass(frozen=True)
@@ -121,26 +137,13 @@ class Shares:
     entries: tuple[Entry, ...]
 
     def to_bytes(self) -> bytes:
-        return self.seed_mark + b"".join(
-            PLACE.pack(e.receiver) + e.sealed + e.seed_mark + e.key_mark for e in self.entries
-        )
+        return self.seed_mark + b"".join(ENTRY.pack(*entry) for entry in self.entries)
 
     @staticmethod
     def from_bytes(body: bytes | memoryview) -> Shares:
-        rest = body[FINGERPRINT_BYTES:]
-        entries = []
-        for part in pieces(rest, Entry.SIZE, "shares"):
-            mark = len(part) - 2 * FINGERPRINT_BYTES
-            entries.append(
-                Entry(
-                    PLACE.unpack_from(part)[0],
-                    bytes(part[PLACE.size : mark]),
-                    bytes(part[mark : mark + FINGERPRINT_BYTES]),
-                    bytes(part[mark + FINGERPRINT_BYTES :]),
-                )
-            )
+        entries = tuple(Entry(*parts) for parts in unpacked(ENTRY, body[FINGERPRINT_BYTES:], "shares"))
         ascending([entry.receiver for entry in entries], "receivers of shares")
-        return Shares(bytes(body[:FINGERPRINT_BYTES]), tuple(entries))
+        return Shares(bytes(body[:FINGERPRINT_BYTES]), entries)
 
 
 @dataclass(frozen=True)
@@ -154,12 +157,12 @@ class Unmasking:
     gone: dict[int, tuple[bytes, bytes]]
     """For neighbours that are not: a share of their mask key's secret, and the seed of the mask with them."""
 
-    ALIVE = PLACE.size + SECRET_BYTES
-    GONE = PLACE.size + SECRET_BYTES + SEED_BYTES
+    ALIVE = struct.Struct(f"<I{SECRET_BYTES}s")
+    GONE = struct.Struct(f"<I{SECRET_BYTES}s{SEED_BYTES}s")
 
     def to_bytes(self) -> bytes:
-        alive = b"".join(PLACE.pack(place) + share for place, share in sorted(self.alive.items()))
-        gone = b"".join(PLACE.pack(place) + share + seed for place, (share, seed) in sorted(self.gone.items()))
+        alive = b"".join(self.ALIVE.pack(place, share) for place, share in sorted(self.alive.items()))
+        gone = b"".join(self.GONE.pack(place, *both) for place, both in sorted(self.gone.items()))
         return self.secret + PLACE.pack(len(self.alive)) + alive + gone
 
     @staticmethod
@@ -167,30 +170,24 @@ class Unmasking:
         start = SECRET_BYTES + PLACE.size
         if len(body) < start:
             raise Refusal("an unmasking is too short")
-        middle = start + PLACE.unpack_from(body, SECRET_BYTES)[0] * Unmasking.ALIVE
+        middle = start + PLACE.unpack_from(body, SECRET_BYTES)[0] * Unmasking.ALIVE.size
         if middle > len(body):
             raise Refusal("an unmasking is too short")
-        alive = list(pieces(body[start:middle], Unmasking.ALIVE, "shares of survivors"))
-        gone = list(pieces(body[middle:], Unmasking.GONE, "shares of dropouts"))
-        living = [PLACE.unpack_from(part)[0] for part in alive]
-        dead = [PLACE.unpack_from(part)[0] for part in gone]
-        ascending(living, "survivors of an unmasking")
-        ascending(dead, "dropouts of an unmasking")
-        if set(living) & set(dead):
+        alive = list(unpacked(Unmasking.ALIVE, body[start:middle], "shares of survivors"))
+        gone = list(unpacked(Unmasking.GONE, body[middle:], "shares of dropouts"))
+        ascending([place for place, _ in alive], "survivors of an unmasking")
+        ascending([place for place, _, _ in gone], "dropouts of an unmasking")
+        reveal = Unmasking(bytes(body[:SECRET_BYTES]), dict(alive), {place: (key, seed) for place, key, seed in gone})
+        if reveal.alive.keys() & reveal.gone.keys():
             raise Refusal("an unmasking reveals both secrets of one member")
-        cut = PLACE.size + SECRET_BYTES
-        return Unmasking(
-            bytes(body[:SECRET_BYTES]),
-            {place: bytes(part[PLACE.size :]) for place, part in zip(living, alive, strict=True)},
-            {place: (bytes(p[PLACE.size : cut]), bytes(p[cut:])) for place, p in zip(dead, gone, strict=True)},
-        )
+        return reveal
 
 
-def pieces(body: bytes | memoryview, size: int, what: str) -> Iterator[bytes | memoryview]:
-    """Equal parts of a list."""
-    if len(body) % size:
-        raise Refusal(f"{what} come as {len(body)} bytes, not in parts of {size}")
-    return (body[first : first + size] for first in range(0, len(body), size))
+def unpacked(form: struct.Struct, body: bytes | memoryview, what: str) -> Iterator[tuple[Any, ...]]:
+    """Equal parts of a list, each taken apart."""
+    if len(body) % form.size:
+        raise Refusal(f"{what} come as {len(body)} bytes, not in parts of {form.size}")
+    return form.iter_unpack(body)
 
 
 def ascending(places: Sequence[int], what: str) -> None:

@@ -38,17 +38,12 @@ def noisy_summands(members: int, least_survivors: int, colluding: float) -> int:
     return least
 
 
-def share_deviation(total: float, summands: int) -> float:
-    """The deviation that each participant draws so that ``summands`` of them give ``total``."""
-    return total / math.sqrt(summands)
-
-
 def deviations(layout: Layout, summands: int) -> dict[str, float]:
-    """For each field the deviation of one participant's share, in steps; 0 where the field has no noise."""
+    """For each field that has noise the deviation of one participant's share, in steps."""
     found = {}
-    for field in layout.fields:
-        share = math.ldexp(share_deviation(field.noise, summands), layout.scales[field.name].exponent)
-        if 0 < share < LEAST_DEVIATION:
+    for field in layout.noised:
+        share = math.ldexp(field.noise / math.sqrt(summands), layout.scales[field.name].exponent)
+        if share < LEAST_DEVIATION:
             raise BadInput(
                 f"the noise of field {field.name!r} is {share:.2g} steps per participant, too coarse; take 64 bits"
             )
@@ -58,34 +53,23 @@ def deviations(layout: Layout, summands: int) -> dict[str, float]:
     return found
 
 
-def noise_share(layout: Layout, summands: int, stream: Stream) -> Integers:
-    """One participant's noise for all fields ``[length]``; ``stream`` is ``Stream.system()`` when deployed."""
-    vector = np.zeros(layout.length, np.int64)
-    for name, deviation in deviations(layout, summands).items():
-        if deviation > 0:
-            place = layout.places[name]
-            vector[place] = discrete_gaussian(deviation, place.stop - place.start, stream)
-    return vector
+def noise_share(layout: Layout, summands: int, stream: Stream, shares: int = 1) -> Integers:
+    """One participant's noise for all fields ``[length]``; ``stream`` is ``Stream.system()`` when deployed.
 
-
-def noise_of_plan(plan: Plan, colluding: float, stream: Stream) -> Integers:
-    """One participant's noise for a plan."""
-    summands = noisy_summands(len(plan.members), plan.rules.least_survivors, colluding)
-    return noise_share(plan.layout, summands, stream)
-
-
-def noise_of_sum(layout: Layout, summands: int, survivors: int, stream: Stream) -> Integers:
-    """For simulation: the noise of a whole sum of ``survivors`` shares in one draw.
-
-    A sum of discrete Gaussians of at least 2 steps each is one of the summed variance but for some 10^-16 of its
-    probabilities (:func:`fedrec.secure.accounting.tail`), 10^-37 from 3 steps on.
+    For simulation, that of ``shares`` participants in one draw: a sum of discrete Gaussians of at least 2 steps each is
+    one of the summed variance but for some 10^-16 of its probabilities (:func:`fedrec.secure.accounting.tail`), 10^-37
+    from 3 steps on.
     """
     vector = np.zeros(layout.length, np.int64)
     for name, deviation in deviations(layout, summands).items():
-        if deviation > 0:
-            place = layout.places[name]
-            vector[place] = discrete_gaussian(deviation * math.sqrt(survivors), place.stop - place.start, stream)
+        place = layout.places[name]
+        vector[place] = discrete_gaussian(deviation * math.sqrt(shares), place.stop - place.start, stream)
     return vector
+
+
+def summands_of(plan: Plan, colluding: float) -> int:
+    """m of a plan."""
+    return noisy_summands(len(plan.members), plan.rules.least_survivors, colluding)
 
 
 def discrete_gaussian(sigma: float, count: int, stream: Stream, margin: float = MARGIN) -> Integers:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from fedrec.secure.check import check_words
 from fedrec.secure.failures import Refusal, TooFew, Unmasked
 from fedrec.secure.graph import fewest_in_a_row
-from fedrec.secure.identity import SIGNATURE_BYTES, Directory
+from fedrec.secure.identity import Directory
 from fedrec.secure.layout import Layout
 from fedrec.secure.masks import (
     SECRET_BYTES,
@@ -32,21 +32,23 @@ from fedrec.secure.masks import (
     unseal,
 )
 from fedrec.secure.messages import (
-    ENTRY_BYTES,
+    CONFIRMATION,
     HEADER,
-    PLACE,
+    SEALED,
     SHARERS,
+    SIGNATURE,
     Advertisement,
     Entry,
     Kind,
     Shares,
     Unmasking,
+    check_signature,
     list_bytes,
-    pieces,
     places_of,
     sender_of,
     sign,
     statement,
+    unpacked,
     verified,
 )
 from fedrec.secure.plan import Plan
@@ -134,28 +136,21 @@ class Participant:
         with self._step(Kind.SHARE):
             plan = self.plan
             expected = set(plan.neighbours_of(self.place))
-            size = HEADER.size + Advertisement.SIZE + SIGNATURE_BYTES
-            for message in pieces(advertisements, size, "advertisements"):
-                place, body = verified(plan, Kind.ADVERTISE, bytes(message), self._member.directory)
+            for (message,) in unpacked(Advertisement.SIGNED, advertisements, "advertisements"):
+                place, body = verified(plan, Kind.ADVERTISE, message, self._member.directory)
                 if place not in expected:
                     raise Refusal(f"keys of member {place} came, who is no neighbour or came twice")
                 expected.remove(place)
                 self._keys[place] = Advertisement.from_bytes(body)
             present = sorted(self._keys)
             self._enough(len(present), "advertised keys")
-            seeds = split(self._seed_secret, plan.rules.threshold, len(present))
-            keys = split(self._key_secret, plan.rules.threshold, len(present))
+            shares = split(self._seed_secret + self._key_secret, plan.rules.threshold, len(present))
             entries = []
-            for number, (place, seed, key) in enumerate(zip(present, seeds, keys, strict=True), start=1):
+            for number, (place, both) in enumerate(zip(present, shares, strict=True), start=1):
                 channel = self._channels[place] = agree(self._channel, self._keys[place].channel)
-                entries.append(
-                    Entry(
-                        place,
-                        seal(channel, plan.digest, self.place, place, seed + key),
-                        fingerprint(seed, plan.digest, "seed", self.place, number),
-                        fingerprint(key, plan.digest, "key", self.place, number),
-                    )
-                )
+                seed_mark = fingerprint(both[:SECRET_BYTES], plan.digest, "seed", self.place, number)
+                key_mark = fingerprint(both[SECRET_BYTES:], plan.digest, "key", self.place, number)
+                entries.append(Entry(place, seal(channel, plan.digest, self.place, place, both), seed_mark, key_mark))
             mark = fingerprint(self._seed_secret, plan.digest, "secret", self.place, 0)
             return self._signed(Kind.SHARE, Shares(mark, tuple(entries)).to_bytes())
 
@@ -168,14 +163,14 @@ class Participant:
             size = list_bytes(len(plan.members))
             self._sharers = sealed[:size]
             sharers = places_of(self._sharers, len(plan.members))
-            parts = list(pieces(sealed[size:], ENTRY_BYTES, "sealed shares"))
-            senders = [int(PLACE.unpack_from(part)[0]) for part in parts]
-            if not sharers[self.place] or senders != [v for v in plan.neighbours_of(self.place) if sharers[v]]:
+            parts = list(unpacked(SEALED, sealed[size:], "sealed shares"))
+            expected = [v for v in plan.neighbours_of(self.place) if sharers[v]]
+            if not sharers[self.place] or [place for place, _ in parts] != expected:
                 raise Refusal("the shares that came are not those of the neighbours on the list of sharers")
-            for place, part in zip(senders, parts, strict=True):
+            for place, part in parts:
                 if place not in self._keys:
                     raise Refusal(f"shares came from member {place}, whose keys did not")
-                both = unseal(self._channels[place], plan.digest, place, self.place, bytes(part[PLACE.size :]))
+                both = unseal(self._channels[place], plan.digest, place, self.place, part)
                 self._held[place] = both[:SECRET_BYTES], both[SECRET_BYTES:]
                 self._pairs[place] = pair_seed(self._masks, self._keys[place].masks, plan.digest, self.place, place)
             self._enough(len(self._held), "shares")
@@ -205,13 +200,12 @@ class Participant:
                 raise TooFew(f"{alive.sum()} contributions are left, {least} are needed")
             if fewest_in_a_row(plan.circle, plan.rules.neighbours, alive) < plan.rules.window:
                 raise TooFew("so many in a row on the circle are gone that the rest might fall apart")
-            signatures = list(pieces(survivors[size:], SIGNATURE_BYTES, "signatures"))
+            signatures = list(unpacked(SIGNATURE, survivors[size:], "signatures"))
             near = [place for place in self._held if alive[place]]
             if len(signatures) != len(near):
                 raise Refusal("not every neighbour in the sum has signed the list of sharers")
-            for place, signature in zip(near, signatures, strict=True):
-                text = statement(plan, SHARERS, place, self._sharers)
-                self._member.directory.verify(plan.members[place], bytes(signature), text)
+            for place, (signature,) in zip(near, signatures, strict=True):
+                check_signature(plan, SHARERS, place, self._sharers, signature, self._member.directory)
             own = self._member.key.sign(statement(plan, Kind.CONFIRM, self.place, self._survivors))
             return HEADER.pack(Kind.CONFIRM, self.place) + own
 
@@ -222,13 +216,14 @@ class Participant:
             alive = places_of(self._survivors, len(plan.members))
             waiting = {place for place in plan.committee.tolist() if alive[place]}
             agreed = 0
-            for message in pieces(confirmations, HEADER.size + SIGNATURE_BYTES, "confirmations"):
-                place = sender_of(plan, Kind.CONFIRM, bytes(message))
+            for (message,) in unpacked(CONFIRMATION, confirmations, "confirmations"):
+                place = sender_of(plan, Kind.CONFIRM, message)
                 if place not in waiting:
                     raise Refusal(f"a signature of member {place} came, who is not of the committee or came twice")
                 waiting.remove(place)
-                text = statement(plan, Kind.CONFIRM, place, self._survivors)
-                self._member.directory.verify(plan.members[place], bytes(message[HEADER.size :]), text)
+                check_signature(
+                    plan, Kind.CONFIRM, place, self._survivors, message[HEADER.size :], self._member.directory
+                )
                 agreed += 1
             if agreed < plan.rules.quorum:
                 raise TooFew(f"{agreed} of the committee signed the list of survivors, {plan.rules.quorum} are needed")
@@ -238,9 +233,8 @@ class Participant:
                 {place: seed for place, (seed, _) in self._held.items() if alive[place]},
                 {place: (key, self._pairs[place]) for place, (_, key) in self._held.items() if not alive[place]},
             )
-            message_ = self._signed(Kind.UNMASK, reveal.to_bytes())
             self._held, self._pairs, self._seed_secret, self._key_secret = {}, {}, b"", b""
-            return message_
+            return self._signed(Kind.UNMASK, reveal.to_bytes())
 
     def _enough(self, count: int, what: str) -> None:
         if count < self.plan.rules.threshold:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -60,14 +60,7 @@ class Plan:
 
     @staticmethod
     def of(
-        run: str,
-        round: int,
-        members: list[str],
-        layout: Layout,
-        rules: Rules,
-        *,
-        cohort: int = 0,
-        attempt: int = 0,
+        run: str, round: int, members: list[str], layout: Layout, rules: Rules, *, cohort: int = 0, attempt: int = 0
     ) -> Plan:
         """A plan with the rules computed by :func:`fedrec.secure.rules.neighbourhood`."""
         return Plan(run, round, cohort, attempt, tuple(sorted(members)), rules, layout)
@@ -107,17 +100,8 @@ class Plan:
 
     def to_bytes(self) -> bytes:
         """The plan as it crosses the wire: one JSON text with sorted keys, so that equal plans are equal bytes."""
-        content = {
-            "version": VERSION,
-            "run": self.run,
-            "round": self.round,
-            "cohort": self.cohort,
-            "attempt": self.attempt,
-            "members": self.members,
-            "rules": asdict(self.rules),
-            "layout": self.layout.as_json(),
-        }
-        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+        content = {"version": VERSION} | {field.name: getattr(self, field.name) for field in fields(self)}
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), default=asdict).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> Plan:

@@ -124,12 +124,3 @@ class Scale:
     def decode(self, total: Integers) -> NDArray[np.float64]:
         """The sum in the numbers' own unit."""
         return np.ldexp(total.astype(np.float64), -self.exponent)
-
-
-def rounded_norm(clip: float, scale: Scale, coordinates: int, stochastic: bool = False) -> float:
-    """The largest L2 norm, in steps, of an update of norm at most ``clip`` after rounding.
-
-    Rounding moves each number by at most half a step (nearest) or one (stochastic), so the norm grows by at most
-    sqrt(d) / 2 or sqrt(d). Two updates lie at most twice this apart: that is the sensitivity the noise must hide.
-    """
-    return math.ldexp(clip, scale.exponent) + math.sqrt(coordinates) * (1.0 if stochastic else 0.5)

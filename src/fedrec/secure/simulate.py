@@ -11,12 +11,12 @@ The sum is the same to the bit, and so are the bytes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from fedrec.secure.aggregator import Aggregator, SecureSum
@@ -107,10 +107,12 @@ class Work:
     def total(self) -> Integers:
         raise NotImplementedError
 
-    def timed(self, who: str, since: float) -> float:
-        now = self.clock()
-        self.seconds[who] += now - since
-        return now
+    @contextmanager
+    def timed(self, who: str) -> Iterator[None]:
+        """Count the block as somebody's time."""
+        since = self.clock()
+        yield
+        self.seconds[who] += self.clock() - since
 
 
 class Sums(Work):
@@ -134,22 +136,24 @@ class Masks(Sums):
     def __init__(self, course: Course, seed: int, workers: int = 1, clock: Clock = time.perf_counter) -> None:
         super().__init__(course, seed, workers, clock)
         self._checks = np.zeros(CHECKS, np.uint64)
-        plan, start = self.plan, self.clock()
-        secrets = Stream.named(seed, "secure secrets", plan.digest.hex())
-        self._secrets = [secrets.bytes(SECRET_BYTES) for _ in plan.members]
-        self._keys: list[X25519PrivateKey] = [
-            mask_key(secrets.bytes(SECRET_BYTES), plan.digest, place) for place in range(len(plan.members))
-        ]
-        self._public = [key.public_key().public_bytes_raw() for key in self._keys]
-        self._pairs: dict[tuple[int, int], bytes] = {}  # both sides agree on the same, so it is computed once
-        self.timed("clients", start)
+        plan = self.plan
+        with self.timed("clients"):
+            secrets = Stream.named(seed, "secure secrets", plan.digest.hex())
+            self._secrets = [secrets.bytes(SECRET_BYTES) for _ in plan.members]
+            self._keys = [
+                mask_key(secrets.bytes(SECRET_BYTES), plan.digest, place) for place in range(len(plan.members))
+            ]
+            self._public = [key.public_key().public_bytes_raw() for key in self._keys]
+            self._pairs: dict[tuple[int, int], bytes] = {}  # both sides agree on the same, so it is computed once
 
-    def _masks_of(self, place: int) -> list[tuple[int, bytes]]:
-        """Sign and seed of a member's masks with those that sent it shares."""
-        shared = self.course.spoke[Kind.SHARE]
+    def _own(self, place: int) -> bytes:
+        return self_seed(self._secrets[place], self.plan.digest, place)
+
+    def _masks_with(self, among: NDArray[np.bool_], place: int) -> list[tuple[int, bytes]]:
+        """Sign and seed of a member's masks with some of its neighbours."""
         found = []
         for other in self.plan.neighbours_of(place):
-            if shared[other]:
+            if among[other]:
                 pair = min(place, other), max(place, other)
                 if pair not in self._pairs:
                     args = self._keys[place], self._public[other], self.plan.digest, place, other
@@ -158,37 +162,30 @@ class Masks(Sums):
         return found
 
     def masked(self, place: int, values: Integers) -> tuple[Words, NDArray[np.uint64]]:
-        """What a member sends: its vector and the check words, masked."""
+        """What a member sends: its vector and the check words, masked with all that sent it shares."""
         words, checks = wrap(values, self.plan.layout.bits), check_words(values, self.plan.digest)
-        own = self_seed(self._secrets[place], self.plan.digest, place)
-        apply_masks(words, checks, [(1, own), *self._masks_of(place)], self.plan.layout.bits)
+        masks = [(1, self._own(place)), *self._masks_with(self.course.spoke[Kind.SHARE], place)]
+        apply_masks(words, checks, masks, self.plan.layout.bits)
         return words, checks
 
     def add(self, place: int, values: Integers) -> None:
-        start = self.clock()
-        words, checks = self.masked(place, values)
-        start = self.timed("clients", start)
-        self._words += words
-        self._checks += checks
-        self.timed("server", start)
+        with self.timed("clients"):
+            words, checks = self.masked(place, values)
+        with self.timed("server"):
+            self._words += words
+            self._checks += checks
 
     def total(self) -> Integers:
-        start, plan = self.clock(), self.plan
         _, shared, summed, _, _ = self.course.spoke
-        for place in self.course.survivors.tolist():
-            own = self_seed(self._secrets[place], plan.digest, place)
-            apply_masks(self._words, self._checks, [(-1, own)], plan.layout.bits)
-        for gone in np.flatnonzero(shared & ~summed).tolist():
-            # what the gone member would have added takes away what its neighbours did
-            masks = [
-                (sign_of(gone, other), pair_seed(self._keys[gone], self._public[other], plan.digest, gone, other))
-                for other in plan.neighbours_of(gone)
-                if summed[other]
-            ]
-            apply_masks(self._words, self._checks, masks, plan.layout.bits)
-        total = centre(self._words, plan.layout.bits)
-        verify(total, self._checks, len(self.course.survivors), plan.digest)
-        self.timed("server", start)
+        survivors = self.course.survivors.tolist()
+        with self.timed("server"):
+            masks = [(-1, self._own(place)) for place in survivors]
+            for gone in np.flatnonzero(shared & ~summed).tolist():
+                # what the gone member would have added takes away what its neighbours did
+                masks += self._masks_with(summed, gone)
+            apply_masks(self._words, self._checks, masks, self.plan.layout.bits)
+            total = super().total()
+            verify(total, self._checks, len(survivors), self.plan.digest)
         return total
 
 
@@ -198,7 +195,6 @@ class Protocol(Work):
     def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
         super().__init__(course, seed, workers, clock)
         plan = self.plan
-        self.received = self.sent = 0
         entropy = Stream.named(seed, "secure entropy", plan.digest.hex()).bytes
         keys = {name: new_key(entropy) for name in plan.members}
         directory = Directory({name: public_bytes(key) for name, key in keys.items()})
@@ -207,38 +203,29 @@ class Protocol(Work):
         self._parts = [Member(name, keys[name], directory, policy, entropy).join(plan) for name in plan.members]
         self._server = Aggregator(plan, directory, workers)
         self._answer(Kind.ADVERTISE, lambda part, _: part.advertise(), dict.fromkeys(plan.members, b""))
-        self._answer(Kind.SHARE, lambda part, incoming: part.share(incoming), self._close())
+        self._answer(Kind.SHARE, Participant.share, self._close())
         self._sealed = self._close()
 
     def _close(self) -> dict[str, bytes]:
-        start = self.clock()
-        outgoing = self._server.close()
-        self.timed("server", start)
-        self.sent += sum(map(len, outgoing.values()))
-        return outgoing
+        with self.timed("server"):
+            return self._server.close()
 
     def _answer(self, kind: Kind, step: Callable[[Participant, bytes], bytes], inbox: dict[str, bytes]) -> None:
         """One step of all members that speak in it."""
         for place in np.flatnonzero(self.course.spoke[kind]).tolist():
-            start = self.clock()
+            self._send(place, step, inbox)
+
+    def _send(self, place: int, step: Callable[[Participant, bytes], bytes], inbox: dict[str, bytes]) -> None:
+        with self.timed("clients"):
             message = step(self._parts[place], inbox[self.plan.members[place]])
-            start = self.timed("clients", start)
+        with self.timed("server"):
             self._server.receive(message)
-            self.timed("server", start)
-            self.received += len(message)
 
     def add(self, place: int, values: Integers) -> None:
-        start = self.clock()
-        message = self._parts[place].mask(self._sealed[self.plan.members[place]], values)
-        start = self.timed("clients", start)
-        self._server.receive(message)
-        self.timed("server", start)
-        self.received += len(message)
+        self._send(place, lambda part, sealed: part.mask(sealed, values), self._sealed)
 
     def total(self) -> Integers:
-        self._answer(Kind.CONFIRM, lambda part, incoming: part.confirm(incoming), self._close())
-        self._answer(Kind.UNMASK, lambda part, incoming: part.unmask(incoming), self._close())
-        start = self.clock()
-        total = self._server.total().total
-        self.timed("server", start)
-        return total
+        self._answer(Kind.CONFIRM, Participant.confirm, self._close())
+        self._answer(Kind.UNMASK, Participant.unmask, self._close())
+        with self.timed("server"):
+            return self._server.total().total

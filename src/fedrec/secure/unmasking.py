@@ -8,9 +8,8 @@ from typing import Literal
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fedrec.secure.failures import TooFew, WrongSum
-from fedrec.secure.identity import SIGNATURE_BYTES
 from fedrec.secure.masks import mask_key, pair_seed, self_seed, sign_of
-from fedrec.secure.messages import HEADER, Advertisement, Shares, Unmasking
+from fedrec.secure.messages import Advertisement, Shares, Unmasking, body_of
 from fedrec.secure.plan import Plan
 from fedrec.secure.shares import combine_all, genuine
 
@@ -27,7 +26,7 @@ class Received:
     unmaskings: dict[int, Unmasking] = field(default_factory=dict)
 
     def advertised(self, place: int) -> Advertisement:
-        return Advertisement.from_bytes(self.keys[place][HEADER.size : -SIGNATURE_BYTES])
+        return Advertisement.from_bytes(body_of(self.keys[place]))
 
 
 def masks_left(plan: Plan, got: Received, workers: int = 1) -> list[tuple[int, bytes]]:
@@ -57,11 +56,8 @@ def restored(
     for owner in owners:
         entries = got.shares[owner].entries
         marks = [entry.seed_mark if purpose == "seed" else entry.key_mark for entry in entries]
-        found: dict[int, bytes] = {}
-        for number, entry in enumerate(entries, start=1):
-            reveal = got.unmaskings.get(entry.receiver)
-            if reveal is not None:
-                found[number] = reveal.alive[owner] if purpose == "seed" else reveal.gone[owner][0]
+        reveals = {n: got.unmaskings.get(entry.receiver) for n, entry in enumerate(entries, start=1)}
+        found = {n: r.alive[owner] if purpose == "seed" else r.gone[owner][0] for n, r in reveals.items() if r}
         right = genuine(found, marks, plan.digest, purpose, owner)
         if len(right) < plan.rules.threshold:
             raise TooFew(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from fedrec.serve.model import Answer, Model
 from fedrec.serve.search import LONGEST, MOST_FOUND, Search
 
 JSON = "application/json"
+Words = Callable[[Any], str]
 
 K = Annotated[int, Query(ge=1, le=MOST_K, description="how many items")]
 Id = Annotated[str, Field(max_length=500)] | int
@@ -142,32 +143,20 @@ def _json(content: Any) -> Response:
 def _errors(app: FastAPI) -> None:
     """Whatever goes wrong is one line of JSON."""
 
-    def said(status: int, text: str, **headers: str) -> Response:
-        return Response(error_json(text), status, headers, JSON)
+    def said(kind: type[Exception], status: int | None, words: Words = str, headers: Any = None) -> None:
+        async def answer(_: Request, problem: Any) -> Response:
+            return Response(error_json(words(problem)), status or problem.status_code, headers, JSON)
 
-    async def unknown(_: Request, problem: Any) -> Response:
-        return said(404, str(problem))
+        app.add_exception_handler(kind, answer)
 
-    async def bad(_: Request, problem: Any) -> Response:
-        return said(422, str(problem))
-
-    async def full(_: Request, problem: Any) -> Response:
-        return said(503, str(problem), **{"retry-after": "1"})
-
-    async def invalid(_: Request, problem: Any) -> Response:
+    def invalid(problem: Any) -> str:
         first = problem.errors()[0]
         inside = [str(part) for part in first["loc"][1:] if first["type"] != "json_invalid"]
-        place = " ".join(inside) or str(first["loc"][0])
-        return said(422, f"{place}: {first['msg']}")
+        return f"{' '.join(inside) or first['loc'][0]}: {first['msg']}"
 
-    async def http(_: Request, problem: Any) -> Response:
-        return said(problem.status_code, f"{problem.detail}; GET /docs says what there is")
-
-    async def failed(_: Request, problem: Any) -> Response:
-        return said(500, "this failed here; the service's log says why")
-
-    for kind, handler in (
-        (UnknownUser, unknown), (BadInput, bad), (QueueFull, full), (RequestValidationError, invalid),
-        (HTTPException, http), (Exception, failed),
-    ):  # fmt: skip
-        app.add_exception_handler(kind, handler)
+    said(UnknownUser, 404)
+    said(BadInput, 422)
+    said(QueueFull, 503, headers={"retry-after": "1"})
+    said(RequestValidationError, 422, invalid)
+    said(HTTPException, None, lambda problem: f"{problem.detail}; GET /docs says what there is")
+    said(Exception, 500, lambda _: "this failed here; the service's log says why")

@@ -97,13 +97,10 @@ class Batches:
                 self.model = await asyncio.to_thread(self.source.open)
                 self.mark, said = mark, ""
                 self.counts.loaded += 1
-                log.info("a newer model serves: %s", _words(self.model))
+                words = ", ".join(f"{key} {value}" for key, value in self.model.about.items())
+                log.info("a newer model serves: %s", words)
             except Exception as problem:  # half-written, or gone: the one that serves goes on
                 why = " ".join(str(problem).split()) if isinstance(problem, BadInput) else repr(problem)
                 if why != said:
                     log.warning("the newer model cannot be opened, the old one goes on: %s", why)
                 said = why
-
-
-def _words(model: Model) -> str:
-    return ", ".join(f"{key} {value}" for key, value in model.about.items())

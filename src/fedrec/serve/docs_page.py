@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -12,18 +11,13 @@ from fedrec.report.page.render import Page, render
 
 def docs_page(openapi: dict[str, Any]) -> str:
     """Every route with what it takes."""
+    routes = ((path, verb, about) for path, verbs in openapi["paths"].items() for verb, about in verbs.items())
     sections = [
         Section(f"route-{number}", f"{verb.upper()} {path.replace(':path', '')}", _body(about, openapi), path)
-        for number, (path, verb, about) in enumerate(_routes(openapi))
+        for number, (path, verb, about) in enumerate(routes)
     ]
     lead = 'Errors are one line of JSON: {"error": "..."}. The same as a document for programs: /openapi.json'
     return render(Page(f"fedrec {openapi['info']['version']}: what this service answers", lead, sections))
-
-
-def _routes(openapi: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, verbs in openapi["paths"].items():
-        for verb, about in verbs.items():
-            yield path, verb, about
 
 
 def _body(about: dict[str, Any], openapi: dict[str, Any]) -> str:

@@ -26,11 +26,12 @@ class Model:
         self.recommender, self.about = recommender, about
         self._fragments: dict[int, str] = {}
 
-    def warm(self) -> None:
+    def warm(self) -> Model:
         """Answer once, so that nobody waits for what the first answer needs; a model that cannot is bad input."""
         self.recommender.positions([])
         self.recommender.item_positions([])
         self.recommender.recommend(str(self.recommender.user_ids[0]), 1)
+        return self
 
     def answer(self, asks: Sequence[Ask]) -> list[Answer]:
         """An answer for each, in order: a list as JSON, or what is wrong with the ask."""
@@ -92,17 +93,10 @@ class Model:
             groups.setdefault(asks[number].filters, []).append(row)
         for filters, rows in groups.items():
             among = [asks[numbers[row]] for row in rows]
-            items, values = self._best(scores, owned, rows, max(ask.k for ask in among), columns[filters])
+            here = (scores, owned) if len(rows) == len(scores) else (scores[rows], owned.take(np.array(rows)))
+            items, values = best_columns(*here, max(ask.k for ask in among), columns[filters])
             for row, ask, chosen, worth in zip(rows, among, items.tolist(), values.tolist(), strict=True):
                 answers[numbers[row]] = self._json(chosen[: ask.k], worth)
-
-    @staticmethod
-    def _best(
-        scores: NDArray[np.float32], owned: Ragged, rows: list[int], k: int, columns: Int64 | None
-    ) -> tuple[Int32, NDArray[np.float32]]:
-        if len(rows) == len(scores):
-            return best_columns(scores, owned, k, columns)
-        return best_columns(scores[rows], owned.take(np.array(rows)), k, columns)
 
     def _json(self, items: list[int], scores: list[float]) -> bytes:
         made = self._fragments

@@ -80,7 +80,9 @@ def page_model(known: Recommender, strongest: int = STRONGEST) -> tuple[dict[str
         if isinstance(method, FedSpectral):
             return _spectral(method, download), f"{len(download.values)} directions, all that its clients received"
         kept = min(strongest, world.n_items)
-        return _cut(download.weights, kept), f"the {kept} strongest of {world.n_items} weights of each item"
+        sources, values = cut(download.weights, kept)
+        made = {"kind": "weights", "k": kept, "sources": _packed(sources, "<i4"), "values": _packed(values)}
+        return made, f"the {kept} strongest of {world.n_items} weights of each item"
     raise BadInput("a page holds the shared part of a linear model; give a run of fedspectral or fedease")
 
 
@@ -103,11 +105,6 @@ def _spectral(method: FedSpectral, download: Any) -> dict[str, Any]:
         parts = method.lowpass(download)
     numbers = {name: _packed(part) for name, part in vars(parts).items()}
     return {"kind": "spectral", "k": parts.vectors.shape[1], **numbers}
-
-
-def _cut(weights: NDArray[np.float32], strongest: int) -> dict[str, Any]:
-    sources, values = cut(weights, strongest)
-    return {"kind": "weights", "k": strongest, "sources": _packed(sources, "<i4"), "values": _packed(values)}
 
 
 def _packed(values: NDArray[Any], kind: str = "<f4") -> str:

@@ -51,7 +51,7 @@ class RunSource:
         folder = RunFolder(self._run())  # not cleared of leftovers: they may be files that are being written
         result = Result(folder.result(), folder)
         about = {"method": result.json["method"], "round": result.json["selected_round"], "run": folder.path.name}
-        return _warm(Model(result.recommender, about))
+        return Model(result.recommender, about).warm()
 
     def _run(self) -> Path:
         return newest(self.path, self._believed) if self.follow else self.path
@@ -69,15 +69,11 @@ class RunSource:
 def _misfit(run: RunFolder, update: RunFolder) -> str | None:
     """Why a folder cannot be the update of a run: an update has its method, its items and its users."""
     try:
-        methods, known = [], []
-        for folder in (run, update):
-            methods.append(folder.result()["method"])
-            known.append(folder.known())
+        (method, old), (other, new) = ((folder.result()["method"], folder.known()) for folder in (run, update))
     except (BadInput, OSError) as problem:
         return str(problem)
-    old, new = known
-    if methods[0] != methods[1]:
-        return f"its method is {methods[1]}, not {methods[0]}"
+    if method != other:
+        return f"its method is {other}, not {method}"
     if old is None or new is None:
         return "it does not say whom and what it knows"
     gone = np.setdiff1d(old.item_ids, new.item_ids)
@@ -107,16 +103,11 @@ class NodeSource:
         titles = None if names.titles is None else np.array(names.titles, dtype=object)
         ids = np.array(names.items, dtype=np.str_), np.array(names.users, dtype=np.str_)
         known = Known(people, ids[0], titles, ids[1], share.owned)
-        return _warm(Model(Recommender(known, model), {"method": model.method.name, "round": model.round}))
+        return Model(Recommender(known, model), {"method": model.method.name, "round": model.round}).warm()
 
 
 def _marks(run: Path) -> list[Mark | None]:
     return [file_mark(run / name) for name in (RESULT, MANIFEST)]
-
-
-def _warm(model: Model) -> Model:
-    model.warm()
-    return model
 
 
 def file_mark(path: Path) -> tuple[int, int, int] | None:

@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from fedrec import keyed
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys
@@ -48,10 +46,4 @@ class CentralRun(Collected):
         return cost, self.evaluate(number) if evaluate else None
 
     def evaluate(self, number: int) -> Evaluated:
-        self.evaluating.begin()
-        step, asked = self.evaluating.clients_at_once, self.evaluating.people
-        for first in range(0, asked.world.n_clients, step):
-            clients = np.arange(first, min(first + step, asked.world.n_clients))
-            new = self.evaluating.new
-            self.evaluating.add(clients, self.scores_of_new(asked.block.take(clients)) if new else self.scores(clients))
-        return self.evaluating.result()
+        return self.evaluating.of_all(self)

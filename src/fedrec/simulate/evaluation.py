@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from fedrec.evaluation.collecting import Collecting, evaluated_users
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.memory import MIB
+from fedrec.simulate.clients import Clients
+from fedrec.simulate.collected import Collected
 
 SCORES_MB = 12
 """Scores that are made at once: an allocator gives such a piece again, pages and all, and it is cached when read."""
@@ -53,6 +56,17 @@ class Evaluation:
         """Scores ``[users of these clients, n_items]``."""
         self.collecting.add(segments(self.people.block.user_start, clients), scores)
 
+    def add_all(self, clients: Int64, known: Clients | Collected, at_once: int) -> None:
+        """Evaluate some clients as they stand, so many at once at most."""
+        for some in chunks(clients, min(at_once, self.clients_at_once)):
+            self.add(some, known.scores_of_new(self.people.block.take(some)) if self.new else known.scores(some))
+
+    def of_all(self, known: Clients | Collected, at_once: int = sys.maxsize) -> Evaluated:
+        """One evaluation of everybody."""
+        self.begin()
+        self.add_all(np.arange(self.people.block.n_clients), known, at_once)
+        return self.result()
+
     def values(self) -> dict[Part, PerUser]:
         """The metrics of each user ``[users]`` so far, part by part; NaN for those who were not scored."""
         return self.collecting.values()
@@ -69,3 +83,8 @@ class Evaluation:
         sums = {part: MetricSums.from_values(values.get(part, {})) for part in PARTS}
         per_user = {name: of_all(v) for name, v in values.get("test", {}).items()}
         return Evaluated(sums["valid"], sums["test"], per_user or None)
+
+
+def chunks(positions: Int64, size: int) -> Iterator[Int64]:
+    for first in range(0, len(positions), size):
+        yield positions[first : first + size]

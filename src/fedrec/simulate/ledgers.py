@@ -51,10 +51,7 @@ class Ledgers:
     def stated(self) -> dict[str, Any]:
         """What the participant that gave away most would say."""
         delta = self.noise.budget.delta
-        found = {name: ledger.spent() for name, ledger in self.each.items()}
-        name = max(found, key=lambda one: found[one].rho, default="")
-        spent = found.get(name, Spent())
-        return {"epsilon": spent.epsilon(delta), "delta": delta, "participant": name, "charges": self._charges(name)}
-
-    def _charges(self, name: str) -> int:
-        return len(self.each[name].charges) if name else 0
+        name = max(self.each, key=lambda one: self.each[one].spent().rho, default="")
+        most = self.each.get(name, Ledger.empty())
+        epsilon = most.spent().epsilon(delta)
+        return {"epsilon": epsilon, "delta": delta, "participant": name, "charges": len(most.charges)}

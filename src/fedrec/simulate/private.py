@@ -44,10 +44,9 @@ class PrivateSimulator(SecureSimulator):
         self.drawn = SimulatedGuard(secure.colluding, seed)
         self.guard = self.drawn
         keys = people.block.client_keys
-        users = int(np.diff(people.block.user_start).max(initial=1))
         self.summed = sum_noise(
             budget,
-            method.sum_fields(self.server, users),
+            method.sum_fields(self.server, self.most_users),
             method.settings,
             method.contribution(),
             self.layout_with,

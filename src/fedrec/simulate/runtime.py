@@ -25,7 +25,7 @@ from fedrec.privacy.chain import outgoing
 from fedrec.privacy.fields import coordinates, open_fields
 from fedrec.robust.defence import Defence
 from fedrec.simulate.clients import Clients
-from fedrec.simulate.evaluation import Evaluation
+from fedrec.simulate.evaluation import Evaluation, chunks
 
 
 @dataclass
@@ -123,9 +123,7 @@ class Simulator(Clients):
 
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate private state with a fresh download, for every client."""
-        self.evaluating.begin()
-        self._evaluate_idle(np.arange(self.evaluating.people.block.n_clients))
-        return self.evaluating.result()
+        return self.evaluating.of_all(self, self.block_clients)
 
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
         for work in self.work(answering, keys, evaluate, done):
@@ -144,7 +142,7 @@ class Simulator(Clients):
 
     def work(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Work]:
         """The local work of some clients, block after block."""
-        for positions in _chunks(answering, self.block_clients):
+        for positions in chunks(answering, self.block_clients):
             began = time.perf_counter()
             private, download, block = self.at_work(positions)
             update = self.method.local_update(private, download, block, keys)
@@ -169,10 +167,7 @@ class Simulator(Clients):
             yield Work(reply, download, update.loss)
 
     def _evaluate_idle(self, positions: Int64) -> None:
-        for part in _chunks(positions, min(self.block_clients, self.evaluating.clients_at_once)):
-            new = self.evaluating.new
-            asked = self.evaluating.people.block
-            self.evaluating.add(part, self.scores_of_new(asked.take(part)) if new else self.scores(part))
+        self.evaluating.add_all(positions, self, self.block_clients)
 
     def _download_bytes(self, positions: Int64) -> int:
         download = self.method.download(self.server, self.people.block.clients[positions])
@@ -184,22 +179,12 @@ class Simulator(Clients):
             values = content.values if isinstance(content, Rows) else content
             if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
-            who = "a client"
+            place, who = int(np.argmin(np.isfinite(values.reshape(len(values), -1)).all(1))), "a client"
             if isinstance(content, Rows):
-                row = int(np.flatnonzero(~np.isfinite(values).all(1))[0])
-                who = f"client {self._name(block, int(np.searchsorted(content.start, row, side='right')) - 1)}"
-            elif len(values) == block.n_clients:
-                bad = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(1))
-                who = f"client {self._name(block, int(bad[0]))}"
+                place = int(np.searchsorted(content.start, place, side="right")) - 1
+            if isinstance(content, Rows) or len(values) == block.n_clients:
+                who = f"client {self.people.client_ids[int(block.clients[place])]}"
             raise FloatingPointError(
                 f"{self.method.name}: the upload field {name!r} of {who} is not finite after local training; "
                 "a smaller lr usually helps"
             )
-
-    def _name(self, block: Block, position: int) -> str:
-        return self.people.client_ids[int(block.clients[position])]
-
-
-def _chunks(positions: Int64, size: int) -> Iterator[Int64]:
-    for first in range(0, len(positions), size):
-        yield positions[first : first + size]

@@ -27,8 +27,7 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
 from fedrec.secure.contribution import LOSS, Guard, layout_of, loss_of, vector_of
-from fedrec.secure.costs import Costs
-from fedrec.secure.course import Course
+from fedrec.secure.course import Costs, Course
 from fedrec.secure.failures import TooFew
 from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
@@ -96,6 +95,7 @@ class SecureSimulator(Simulator):
         else:
             self.owner, self.names = np.arange(n), list(people.client_ids)
         self._place = {name: place for place, name in enumerate(self.names)}
+        self.most_users = int(self.users.max(initial=1))  # of one client
         _ = self.layout  # a method or a bound that cannot be summed is known before the first round
 
     @property
@@ -105,17 +105,13 @@ class SecureSimulator(Simulator):
 
     def layout_with(self, noise: Mapping[str, float] | None = None, bits: Bits | None = None) -> Layout:
         """The same with noise in its fields."""
-        users = int(np.diff(self.people.block.user_start).max(initial=1))
-        clients = int(np.bincount(self.owner).max(initial=1))
-        fields, everyone = self.method.sum_fields(self.server, users), len(self.names)
-        most = min(everyone, 2 * self.secure.cohort)
         return layout_of(
-            fields,
+            self.method.sum_fields(self.server, self.most_users),
             self.method.settings,
-            users=users,
-            clients=clients,
-            summands=most,
-            everyone=everyone,
+            users=self.most_users,
+            clients=int(np.bincount(self.owner).max(initial=1)),
+            summands=min(len(self.names), 2 * self.secure.cohort),
+            everyone=len(self.names),
             noise=noise,
             bits=bits,
         )

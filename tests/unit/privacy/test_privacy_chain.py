@@ -14,7 +14,7 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Rows, Upload, gather, shared
 from fedrec.core.method import Keys
 from fedrec.core.settings import PrivacySettings
-from fedrec.privacy import describe, outgoing
+from fedrec.privacy.chain import describe, outgoing
 from fedrec.privacy.fields import coordinates, open_fields, protected
 from privacy_samples import Sample, make_block, make_sample
 

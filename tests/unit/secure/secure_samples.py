@@ -9,24 +9,18 @@ from functools import lru_cache
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from fedrec.secure import (
-    Aggregator,
-    Directory,
-    Field,
-    Layout,
-    Member,
-    Participant,
-    Plan,
-    Policy,
-    Rules,
-    SecureSum,
-    TooFew,
-)
+from fedrec.secure.aggregator import Aggregator, SecureSum
 from fedrec.secure.course import Dropouts
-from fedrec.secure.identity import new_key, public_bytes
+from fedrec.secure.failures import TooFew
+from fedrec.secure.identity import Directory, new_key, public_bytes
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import Kind
+from fedrec.secure.participant import Member, Participant
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
 from fedrec.secure.randomness import Stream
 from fedrec.secure.ring import Bits, Integers
+from fedrec.secure.rules import Rules
 
 OPEN = Policy(least_members=3, least_survivors=1, colluding=0.0, server="curious", security_bits=0)
 """A member that takes any plan, for graphs that are made by hand."""

@@ -14,22 +14,15 @@ from hypothesis import strategies as st
 from secure_samples import OPEN, Game, directory, key_of, make_plan, make_values, member, names
 
 from fedrec.errors import BadInput
-from fedrec.secure import (
-    Aggregator,
-    Directory,
-    Field,
-    Layout,
-    Plan,
-    Policy,
-    Refusal,
-    SecureFailure,
-    TooFew,
-    WrongSum,
-    neighbourhood,
-)
-from fedrec.secure.identity import SIGNATURE_BYTES, new_key, public_bytes
+from fedrec.secure.aggregator import Aggregator
+from fedrec.secure.failures import Refusal, SecureFailure, TooFew, WrongSum
+from fedrec.secure.identity import SIGNATURE_BYTES, Directory, new_key, public_bytes
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import ENTRY_BYTES, HEADER, Advertisement, Kind, Unmasking, bits_of, sign
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
 from fedrec.secure.randomness import Stream
+from fedrec.secure.rules import neighbourhood
 
 
 def own_keys(plan: Plan, place: int, name: str) -> bytes:

@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from secure_samples import Game, make_plan, make_values, names
 
 from fedrec.errors import BadInput
-from fedrec.secure import Field, Layout, Plan, Refusal, SecureSum, assign, neighbourhood, sum_of_sums
+from fedrec.secure.aggregator import SecureSum
+from fedrec.secure.cohorts import assign, sum_of_sums
 from fedrec.secure.course import Course
+from fedrec.secure.failures import Refusal
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import Kind
+from fedrec.secure.plan import Plan
 from fedrec.secure.ring import Integers
+from fedrec.secure.rules import neighbourhood
 from fedrec.secure.simulate import Cohort, Level
 
 

@@ -14,19 +14,21 @@ from scipy import stats
 from secure_samples import Game, names
 
 from fedrec.errors import BadInput
-from fedrec.secure import Field, Layout, Plan, neighbourhood
-from fedrec.secure.accounting import distance, epsilon, gaussian_epsilon, tail, uncovered, zcdp
+from fedrec.privacy.spending import secure_release
+from fedrec.secure.accounting import distance, epsilon, tail, uncovered, zcdp
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.lazy import Uniform, heads
 from fedrec.secure.messages import Kind
 from fedrec.secure.noise import (
     deviations,
     discrete_gaussian,
-    noise_of_plan,
-    noise_of_sum,
     noise_share,
     noisy_summands,
+    summands_of,
 )
+from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
+from fedrec.secure.rules import neighbourhood
 
 
 def probabilities(sigma: float, reach: int) -> NDArray[np.float64]:
@@ -99,7 +101,7 @@ def test_the_sum_has_the_stated_noise_after_dropouts(gone: int) -> None:
     rules = neighbourhood(20, dropout=0.2, colluding=0.05, server="curious").rules
     plan = Plan.of("run", 1, names(20), layout, rules)
     assert noisy_summands(20, rules.least_survivors, 0.05) == 15
-    noise = [noise_of_plan(plan, 0.05, Stream.named(0, "member", place)) for place in range(20)]
+    noise = [noise_share(layout, summands_of(plan, 0.05), Stream.named(0, "member", place)) for place in range(20)]
     game = Game(plan, noise, dict.fromkeys(range(gone), Kind.INPUT))
     found = game.play().fields
     assert not found["count"].any()
@@ -113,7 +115,7 @@ def test_the_sum_has_the_stated_noise_after_dropouts(gone: int) -> None:
 
 def test_one_draw_for_a_sum_has_the_variance_of_all_shares() -> None:
     layout = make_layout(0.5)
-    drawn = layout.decode(noise_of_sum(layout, 15, 18, Stream.named(0, "sum")))
+    drawn = layout.decode(noise_share(layout, 15, Stream.named(0, "sum"), 18))
     assert not drawn["count"].any()
     assert abs(drawn["table"].var() / 0.25 / (18 / 15) - 1) < 5 * math.sqrt(2 / 4000)
 
@@ -178,12 +180,12 @@ def test_gaussian_accounting_is_tighter_and_near_the_exact_gaussian() -> None:
 
     layout = make_layout(8.0)
     by_zcdp = epsilon(zcdp(layout, 1.0, 15), 1e-6, 10)
-    tight = gaussian_epsilon(layout, 1.0, 15, 1e-6, 10)
+    tight = secure_release(layout, 1.0, 15).times(10).epsilon(1e-6)
     exact = get_epsilon_gaussian(8.0 / 2 / math.sqrt(10), 1e-6)
     assert exact <= tight < exact * 1.001
     assert tight < 0.99 * by_zcdp
     coarse = Layout((Field("table", (4000,), 1e8, 64.0),), 20)  # 64 steps of noise: discreteness shows
-    assert gaussian_epsilon(coarse, 1.0, 15, 1e-6) == epsilon(zcdp(coarse, 1.0, 15), 1e-6)
+    assert secure_release(coarse, 1.0, 15).epsilon(1e-6) == epsilon(zcdp(coarse, 1.0, 15), 1e-6)
 
 
 @pytest.mark.parametrize(("noise", "shift"), [(40.0, 30), (24.0, 7)])
@@ -194,7 +196,7 @@ def test_gaussian_accounting_holds_for_the_exact_distribution(noise: float, shif
     one = probabilities(noise / math.sqrt(3), int(15 * noise))
     total = np.convolve(np.convolve(one, one), one)
     for delta in (1e-3, 1e-6):
-        at = gaussian_epsilon(layout, float(shift), 3, delta, adjacency="add-or-remove")
+        at = secure_release(layout, float(shift), 3, adjacency="add-or-remove").epsilon(delta)
         lost = np.maximum(total[shift:] - math.exp(at) * total[:-shift], 0).sum()
         assert lost <= delta
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from secure_samples import Game, make_plan, make_values
 
-from fedrec.secure import TooFew
 from fedrec.secure.course import Course
+from fedrec.secure.failures import TooFew
 from fedrec.secure.messages import Kind
 from fedrec.secure.ring import Bits
 

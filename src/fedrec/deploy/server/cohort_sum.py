@@ -9,7 +9,7 @@ from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.letters import Fault, Step
 from fedrec.deploy.server.exchange import Exchange
 from fedrec.secure.aggregator import Aggregator, SecureSum
-from fedrec.secure.costs import Costs
+from fedrec.secure.course import Costs
 from fedrec.secure.failures import TooFew, Unmasked
 from fedrec.secure.identity import Directory, host_of
 from fedrec.secure.messages import Kind

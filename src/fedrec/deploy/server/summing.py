@@ -38,7 +38,7 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import Total, assign, sum_of_sums
 from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
-from fedrec.secure.costs import Costs
+from fedrec.secure.course import Costs
 from fedrec.secure.failures import SecureFailure, TooFew
 from fedrec.secure.identity import Hosts, client_of, host_of
 from fedrec.secure.layout import Layout
