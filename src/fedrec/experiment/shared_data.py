@@ -7,7 +7,7 @@ from fedrec.evaluation.task import Task
 from fedrec.experiment.prepare import READING, load_data, split_data
 from fedrec.runs.settings import RunSettings
 
-ASKED = ("data", "data_dir", "protocol", "seed", "train_share", "clients", "copies", "test", *READING)
+ASKED = ("data", "data_dir", "protocol", "seed", "train_share", "clients", "spread", "copies", "test", *READING)
 """Settings that decide which data a run sees."""
 
 
