@@ -9,11 +9,12 @@ from typing import Any
 
 from fedrec.core.settings import plain_value
 from fedrec.errors import BadInput
+from fedrec.experiment.prepare import READING
 from fedrec.methods.registry import centralised, federated, name_of, names
 from fedrec.runs.folder import SETTINGS, RunFolder
 from fedrec.runs.settings import RunSettings
 
-OF_THE_DATA = ("data", "data_dir", "protocol", "min_interactions", "columns", "min_rating", "train_share", "clients")
+OF_THE_DATA = ("data", "data_dir", "protocol", *READING, "train_share", "clients", "spread", "copies")
 """Settings that finished runs and their controls must have in common."""
 
 
