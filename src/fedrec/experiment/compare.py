@@ -14,7 +14,7 @@ from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance, guesses
 from fedrec.experiment import pool
 from fedrec.experiment.entrants import Entrant, entrants, of_folders
-from fedrec.experiment.jobs import Job, OtherSettings, folder_state, open_jobs, reason_of
+from fedrec.experiment.jobs import Job, OtherSettings, open_jobs, reason_of
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.extras import installed
@@ -126,7 +126,7 @@ def _planned(
             control = settings if one.name == "random" and control is None else control
             path = folder / f"{re.sub(r'[^-+.=,0-9A-Za-z_]+', '-', one.name)}-seed{seed}"
             try:
-                jobs.append(Job(settings, path, folder_state(path, settings), one.name))
+                jobs.append(Job.at(path, settings, one.name))
             except Damaged as problem:  # its run is named, the others go on
                 failures.append(Failure(one.name, seed, reason_of(problem)))
     assert control is not None

@@ -26,6 +26,11 @@ class Job:
     variant: str = ""
     """What tables call it, where that is not its method."""
 
+    @classmethod
+    def at(cls, folder: Path, settings: RunSettings, variant: str = "") -> Job:
+        """A run with these settings in this folder, as far as it is there."""
+        return cls(settings, folder, folder_state(folder, settings), variant)
+
     @property
     def name(self) -> str:
         return self.variant or self.settings.method
@@ -64,6 +69,11 @@ def _defaults(method: str) -> dict[str, Any]:
     """Every setting of the method at its default, as a run folder writes them."""
     fields = find_method(method).Settings.model_fields.items()
     return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
+
+
+def once(jobs: Iterable[Job]) -> list[Job]:
+    """Every run once, where several need the same."""
+    return list({job.folder: job for job in jobs}.values())
 
 
 def open_jobs(jobs: Iterable[Job]) -> dict[Path, str]:

@@ -19,6 +19,7 @@ from fedrec.experiment.jobs import Job, reason_of
 from fedrec.experiment.shared_data import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
 from fedrec.memory import available_mb
+from fedrec.report.model.runs import FinishedRun, load_run
 from fedrec.runs.alone import alone
 from fedrec.runs.folder import RESULT, RunFolder
 
@@ -70,6 +71,17 @@ def carry_out(
         if parallel <= 1:
             return _in_turn(open_jobs, len(jobs), watcher, estimate)
         return _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate).run()
+
+
+def measured(
+    jobs: Sequence[Job], *, parallel: int = 1, watcher: Watcher | None = None
+) -> tuple[dict[Path, FinishedRun], dict[Path, str]]:
+    """Run what is not finished; gives the runs and the reasons of failures by folder. No run at all is bad input."""
+    failures = carry_out(jobs, parallel=parallel, watcher=watcher)
+    runs = {job.folder: load_run(job.folder) for job in jobs if job.folder not in failures}
+    if not runs:
+        raise BadInput(f"no run succeeded: {next(iter(failures.values()))}")
+    return runs, failures
 
 
 def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estimate) -> dict[Path, str]:
