@@ -9,6 +9,7 @@ from typing import Any
 
 from fedrec.core.settings import plain_value
 from fedrec.errors import BadInput
+from fedrec.experiment.open import data_now
 from fedrec.experiment.prepare import READING
 from fedrec.methods.registry import centralised, federated, name_of, names
 from fedrec.runs.folder import SETTINGS, RunFolder
@@ -60,10 +61,7 @@ def of_folders(found: Sequence[Entrant]) -> dict[str, Any]:
     if not runs:
         return {}
     path, settings = runs[0]
-    own = {key: getattr(settings, key) for key in OF_THE_DATA}
-    place = RunFolder(path).fingerprint()[1]
-    if place is not None and place.exists() and not Path(settings.data).expanduser().exists():
-        own["data"] = str(place)  # we stand in another folder
+    own = {key: getattr(settings, key) for key in OF_THE_DATA} | {"data": data_now(RunFolder(path), settings)}
     return {key: value for key, value in own.items() if value != RunSettings.model_fields[key].default}
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from fedrec.errors import BadInput
 from fedrec.experiment.estimate import Estimate, expected_mb
 from fedrec.experiment.jobs import Job, reason_of
-from fedrec.experiment.shared_data import SharedData
+from fedrec.experiment.prepare import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
 from fedrec.memory import available_mb
 from fedrec.report.model.runs import FinishedRun, load_run
