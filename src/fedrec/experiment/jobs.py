@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from fedrec.errors import BadInput
 from fedrec.methods.registry import find as find_method
-from fedrec.report.model.comparison import NOT_YET
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import HOW_ONLY, RunSettings
 
@@ -74,11 +73,6 @@ def _defaults(method: str) -> dict[str, Any]:
 def once(jobs: Iterable[Job]) -> list[Job]:
     """Every run once, where several need the same."""
     return list({job.folder: job for job in jobs}.values())
-
-
-def open_jobs(jobs: Iterable[Job]) -> dict[Path, str]:
-    """Those that are not finished, as reasons why they give no result."""
-    return {job.folder: NOT_YET for job in jobs if job.state != "finished"}
 
 
 def reason_of(problem: BaseException) -> str:

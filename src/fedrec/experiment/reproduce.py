@@ -21,7 +21,7 @@ from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment import pool
 from fedrec.experiment.compare import exact_chance
-from fedrec.experiment.jobs import Job, once, open_jobs, reason_of
+from fedrec.experiment.jobs import Job, once, reason_of
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.extras import installed
@@ -207,15 +207,11 @@ def carry_out(
     watcher: pool.Watcher | None = None,
     start: bool = True,
 ) -> Reproduction:
-    """Run what is not there yet, then read it all back as one table; without ``start``, read what is finished."""
-    jobs = work.jobs
-    if not start:
-        return collect(work, open_jobs(jobs))
-    return collect(work, pool.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher))
+    """Run what is not there yet, then read it all back as one table; without ``start``, read what is finished.
 
-
-def collect(work: Work, failures: Mapping[Path, str]) -> Reproduction:
-    """The table from the run folders; what failed or is missing is named."""
+    What failed or is missing is named.
+    """
+    failures = pool.carry_out(work.jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher, start=start)
     loaded = {job.folder: load_run(job.folder) for job in work.jobs if job.folder not in failures}
     panels = []
     for column in work.table.columns:
