@@ -55,6 +55,15 @@ def test_finished_runs_are_compared_as_they_are(fedrec: Cli, tmp_path: Path) -> 
     assert set(rows(tmp_path / "d.json")) == {"fcf", "ease", "random", "popularity", "local"}
 
 
+@pytest.mark.parametrize("given", [{"clients": 10, "spread": "blocks"}, {"copies": 2}])
+def test_controls_have_the_people_of_the_finished_run(fedrec: Cli, tmp_path: Path, given: dict[str, Any]) -> None:
+    """They had users dealt at random, and each once: the run was said to be of other data."""
+    library.run("fcf", data="planted", rounds=1, settings={"epochs": 1, "dim": 4}, out=tmp_path / "run", **given)
+    done = fedrec("compare", "run", "--rounds", "1", "--json", "c.json", "--quiet")
+    assert done.status == 0, done.err
+    assert set(rows(tmp_path / "c.json")) == {"fcf", "random", "popularity", "local"}
+
+
 def test_a_second_comparison_with_other_rounds_stands_next_to_the_first(fedrec: Cli, tmp_path: Path) -> None:
     for rounds, folder in (("2", "compare-demo-strict"), ("3", "compare-demo-strict-2"), ("2", "compare-demo-strict")):
         words = ("compare", "fcf", "--rounds", rounds, *FAST[2:])

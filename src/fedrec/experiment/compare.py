@@ -14,7 +14,7 @@ from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance, guesses
 from fedrec.experiment import pool
 from fedrec.experiment.entrants import Entrant, entrants, of_folders
-from fedrec.experiment.jobs import Job, OtherSettings, folder_state, open_jobs, reason_of
+from fedrec.experiment.jobs import Job, OtherSettings, reason_of
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.extras import installed
@@ -55,11 +55,7 @@ def plan_all(
 ) -> list[Jobs]:
     """The runs of a comparison on several data sets, each in a folder of its own below ``out``."""
     out = out or Path("runs") / "leaderboard"
-    names = [default_folder(one, "").name.removeprefix("compare-").removesuffix("-") for one in data]
-    return [
-        plan(methods, seeds, {**given, "data": one}, sets, out / name, recipes)
-        for one, name in zip(data, names, strict=True)
-    ]
+    return [plan(methods, seeds, {**given, "data": one}, sets, out / folder_of(one), recipes) for one in data]
 
 
 def plan(
@@ -126,7 +122,7 @@ def _planned(
             control = settings if one.name == "random" and control is None else control
             path = folder / f"{re.sub(r'[^-+.=,0-9A-Za-z_]+', '-', one.name)}-seed{seed}"
             try:
-                jobs.append(Job(settings, path, folder_state(path, settings), one.name))
+                jobs.append(Job.at(path, settings, one.name))
             except Damaged as problem:  # its run is named, the others go on
                 failures.append(Failure(one.name, seed, reason_of(problem)))
     assert control is not None
@@ -135,8 +131,12 @@ def _planned(
 
 def default_folder(data: str, protocol: str) -> Path:
     """``runs/compare-DATA-PROTOCOL``."""
-    name = re.sub(r"[^\w.-]+", "-", Path(data).name)
-    return Path("runs") / f"compare-{name}-{protocol}"
+    return Path("runs") / f"compare-{folder_of(data)}-{protocol}"
+
+
+def folder_of(data: str) -> str:
+    """What a data set or a file is called among folders."""
+    return re.sub(r"[^\w.-]+", "-", Path(data).name)
 
 
 def _kinds(found: Sequence[Entrant], seeds: Sequence[int]) -> tuple[dict[str, Any], list[Failure]]:
@@ -201,10 +201,7 @@ def carry_out(
     """
     known = [_known(jobs) for jobs in plans]  # first: missing data is bad input, not a failure of every method
     heap = sorted((job for jobs in plans for job in jobs.jobs), key=lambda job: job.settings.seed)
-    if start:
-        reasons = pool.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher)
-    else:
-        reasons = open_jobs(heap)
+    reasons = pool.carry_out(heap, parallel=parallel, memory_mb=memory_mb, watcher=watcher, start=start)
     return [_compared(jobs, by_chance, reasons) for jobs, by_chance in zip(plans, known, strict=True)]
 
 
@@ -244,13 +241,8 @@ def exact_chance(prepared: Prepared) -> ByChance:
 
 
 def _known(jobs: Jobs) -> ByChance:
+    """The same for a comparison; its runs that are there already must have been made from the data as it is now."""
     prepared = prepare(jobs.control)
-    _refuse_other_data(jobs, prepared)
-    return exact_chance(prepared)
-
-
-def _refuse_other_data(jobs: Jobs, prepared: Prepared) -> None:
-    """Runs that are there already must have been made from the data as it is now."""
     for job in jobs.jobs:
         same = all(getattr(job.settings, key) == getattr(jobs.control, key) for key in OF_THE_FILE)
         if job.state == "new" or not same:
@@ -261,6 +253,7 @@ def _refuse_other_data(jobs: Jobs, prepared: Prepared) -> None:
             raise BadInput(
                 f"{job.folder} was made from other data: {changed}; restore the data, or choose another --out"
             )
+    return exact_chance(prepared)
 
 
 def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str = "") -> list[Path]:

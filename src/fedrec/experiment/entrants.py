@@ -9,11 +9,13 @@ from typing import Any
 
 from fedrec.core.settings import plain_value
 from fedrec.errors import BadInput
+from fedrec.experiment.open import data_now
+from fedrec.experiment.prepare import READING
 from fedrec.methods.registry import centralised, federated, name_of, names
 from fedrec.runs.folder import SETTINGS, RunFolder
 from fedrec.runs.settings import RunSettings
 
-OF_THE_DATA = ("data", "data_dir", "protocol", "min_interactions", "columns", "min_rating", "train_share", "clients")
+OF_THE_DATA = ("data", "data_dir", "protocol", *READING, "train_share", "clients", "spread", "copies")
 """Settings that finished runs and their controls must have in common."""
 
 
@@ -59,10 +61,7 @@ def of_folders(found: Sequence[Entrant]) -> dict[str, Any]:
     if not runs:
         return {}
     path, settings = runs[0]
-    own = {key: getattr(settings, key) for key in OF_THE_DATA}
-    place = RunFolder(path).fingerprint()[1]
-    if place is not None and place.exists() and not Path(settings.data).expanduser().exists():
-        own["data"] = str(place)  # we stand in another folder
+    own = {key: getattr(settings, key) for key in OF_THE_DATA} | {"data": data_now(RunFolder(path), settings)}
     return {key: value for key, value in own.items() if value != RunSettings.model_fields[key].default}
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from fedrec.errors import BadInput
 from fedrec.methods.registry import find as find_method
-from fedrec.report.model.comparison import NOT_YET
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import HOW_ONLY, RunSettings
 
@@ -25,6 +24,11 @@ class Job:
     state: State
     variant: str = ""
     """What tables call it, where that is not its method."""
+
+    @classmethod
+    def at(cls, folder: Path, settings: RunSettings, variant: str = "") -> Job:
+        """A run with these settings in this folder, as far as it is there."""
+        return cls(settings, folder, folder_state(folder, settings), variant)
 
     @property
     def name(self) -> str:
@@ -66,9 +70,9 @@ def _defaults(method: str) -> dict[str, Any]:
     return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
 
 
-def open_jobs(jobs: Iterable[Job]) -> dict[Path, str]:
-    """Those that are not finished, as reasons why they give no result."""
-    return {job.folder: NOT_YET for job in jobs if job.state != "finished"}
+def once(jobs: Iterable[Job]) -> list[Job]:
+    """Every run once, where several need the same."""
+    return list({job.folder: job for job in jobs}.values())
 
 
 def reason_of(problem: BaseException) -> str:

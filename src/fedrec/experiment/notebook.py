@@ -69,7 +69,8 @@ class Bars:
         self.bar = bar
 
     def begins(self, job: Job, number: int, total: int) -> _OneOf:
-        return _OneOf(self.bar, job, number, total)
+        self.bar.rounds = total
+        return _OneOf(self.bar, job, number - 1)
 
     def ends(self, job: Job, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
         self.bar.rounds = total
@@ -80,21 +81,12 @@ class Bars:
         self.bar.show(done, ", ".join(f"{job.label} round {number}" for job, number in running))
 
 
-class _OneOf:
-    """One run among several."""
+class _OneOf(Bar):
+    """One run among several: its rounds stand beside the bar that counts the runs."""
 
-    def __init__(self, bar: Bar, job: Job, number: int, total: int) -> None:
-        self.bar, self.job, self.number, self.total = bar, job, number, total
+    def __init__(self, bar: Bar, job: Job, before: int) -> None:
+        super().__init__(job.label)
+        self.bar, self.before = bar, before
 
-    def start(self, prepared: Prepared, progress: Progress) -> None:
-        self._show(progress.round)
-
-    def round(self, record: Record, progress: Progress) -> None:
-        self._show(record.round)
-
-    def stop(self) -> None:
-        """Nothing is left to close."""
-
-    def _show(self, done: int) -> None:
-        self.bar.rounds = self.total
-        self.bar.show(self.number - 1, f"{self.job.label}: round {done}/{self.job.settings.rounds}")
+    def show(self, done: int, note: str) -> None:
+        self.bar.show(self.before, f"{self.label}: round {done}/{self.rounds}")

@@ -14,7 +14,6 @@ from fedrec.errors import BadInput
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.recommend import Ids, Recommender
 from fedrec.experiment.recommend_table import frame
-from fedrec.experiment.summarise import data_of
 from fedrec.report.figures.result import round_plot
 from fedrec.report.page.result import result_html
 from fedrec.report.text.result import said
@@ -140,19 +139,18 @@ def settings_here(folder: RunFolder, here: Mapping[str, Any] | None = None) -> R
     Where its data was a file that is not below this folder, with that file's own place; a data folder that is not on
     this machine gives way to the usual one.
     """
-    settings, (_, place) = folder.settings(), folder.fingerprint()
-    settings = settings.model_copy(update=dict(here or {}))
-    if place is not None and place.exists() and not Path(settings.data).expanduser().exists():
-        settings = settings.model_copy(update={"data": str(place)})
+    settings = folder.settings().model_copy(update=dict(here or {}))
+    now: dict[str, Any] = {"data": data_now(folder, settings)}
     if settings.data_dir is not None and not Path(settings.data_dir).exists():
-        settings = settings.model_copy(update={"data_dir": None})
-    return settings
+        now["data_dir"] = None
+    return settings.model_copy(update=now)
 
 
-def place_of(data: str) -> Path | None:
-    """Where data that was given as a file or folder lies; None for names."""
-    given = Path(data).expanduser()
-    return given.resolve() if given.exists() else None
+def data_now(folder: RunFolder, settings: RunSettings) -> str:
+    """A run's data as it is named from here: by its own place, where we stand in another folder."""
+    place = folder.fingerprint()[1]
+    moved = place is not None and place.exists() and not Path(settings.data).expanduser().exists()
+    return str(place) if moved else settings.data
 
 
 def prepared_again(folder: RunFolder, here: Mapping[str, Any] | None = None) -> Prepared:
@@ -160,7 +158,7 @@ def prepared_again(folder: RunFolder, here: Mapping[str, Any] | None = None) -> 
     before, _ = folder.fingerprint()
     prepared = replace(prepare(settings_here(folder, here)), origin=folder.origin())
     if before is None and folder.finished:  # of an older version: all that can be compared are counts
-        seen, now = folder.result()["data"], data_of(prepared)
+        seen, now = folder.result()["data"], prepared.described
         if seen != now:
             raise BadInput(f"the data of {folder.path} has changed since the run ({seen} then, {now} now)")
     changed = None if before is None else before.change_to(prepared.fingerprint)

@@ -10,15 +10,18 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from fedrec.errors import BadInput
 from fedrec.experiment.estimate import Estimate, expected_mb
 from fedrec.experiment.jobs import Job, reason_of
-from fedrec.experiment.shared_data import SharedData
+from fedrec.experiment.prepare import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
 from fedrec.memory import available_mb
+from fedrec.report.model.comparison import NOT_YET
+from fedrec.report.model.runs import FinishedRun, load_run
 from fedrec.runs.alone import alone
 from fedrec.runs.folder import RESULT, RunFolder
 
@@ -51,12 +54,19 @@ class Silent:
 
 
 def carry_out(
-    jobs: Sequence[Job], *, parallel: int = 1, memory_mb: int | None = None, watcher: Watcher | None = None
+    jobs: Sequence[Job],
+    *,
+    parallel: int = 1,
+    memory_mb: int | None = None,
+    watcher: Watcher | None = None,
+    start: bool = True,
 ) -> dict[Path, str]:
-    """Run what is not finished; gives the reason of each failure by folder.
+    """Run what is not finished, unless nothing is to ``start``; gives the reason why a run has no result by folder.
 
     Nobody else may make runs beside these meanwhile: two of these at once would take each other's for failed.
     """
+    if not start:
+        return {job.folder: NOT_YET for job in jobs if job.state != "finished"}
     watcher = watcher or Silent()
     estimate = Estimate()
     for job in jobs:
@@ -70,6 +80,17 @@ def carry_out(
         if parallel <= 1:
             return _in_turn(open_jobs, len(jobs), watcher, estimate)
         return _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate).run()
+
+
+def measured(
+    jobs: Sequence[Job], *, parallel: int = 1, watcher: Watcher | None = None
+) -> tuple[dict[Path, FinishedRun], dict[Path, str]]:
+    """Run what is not finished; gives the runs and the reasons of failures by folder. No run at all is bad input."""
+    failures = carry_out(jobs, parallel=parallel, watcher=watcher)
+    runs = {job.folder: load_run(job.folder) for job in jobs if job.folder not in failures}
+    if not runs:
+        raise BadInput(f"no run succeeded: {next(iter(failures.values()))}")
+    return runs, failures
 
 
 def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estimate) -> dict[Path, str]:
@@ -97,26 +118,23 @@ def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estima
     return failures
 
 
+@dataclass
 class _Pool:
     """Workers side by side within a memory budget; a worker that is through takes the next run as it is, still warm."""
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        total: int,
-        parallel: int,
-        memory_mb: int | None,
-        watcher: Watcher,
-        estimate: Estimate,
-    ) -> None:
-        self.waiting = list(jobs)
-        self.total, self.done = total, total - len(jobs)
-        self.parallel = parallel
-        self.budget = memory_mb or round(0.8 * available_mb())
-        self.watcher, self.estimate = watcher, estimate
-        self.workers: list[Worker] = []
-        self.peaks: dict[tuple[str, str], float] = {}
-        self.failures: dict[Path, str] = {}
+    jobs: Sequence[Job]
+    total: int
+    parallel: int
+    memory_mb: int | None
+    watcher: Watcher
+    estimate: Estimate
+    workers: list[Worker] = field(default_factory=list)
+    peaks: dict[tuple[str, str], float] = field(default_factory=dict)
+    failures: dict[Path, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.waiting, self.done = list(self.jobs), self.total - len(self.jobs)
+        self.budget = self.memory_mb or round(0.8 * available_mb())
 
     def run(self) -> dict[Path, str]:
         try:

@@ -24,6 +24,7 @@ from fedrec.methods.registry import find as find_method
 from fedrec.privacy.summed import Budget
 from fedrec.runs.origin import Origin
 from fedrec.runs.plan import defence_of, participation_of, plan_of
+from fedrec.runs.result import describe
 from fedrec.runs.settings import RunSettings
 
 
@@ -44,6 +45,11 @@ class Prepared:
     def fingerprint(self) -> Fingerprint:
         """Of the data as it was spread over clients."""
         return fingerprint(self.task.data)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the result says of the data."""
+        return describe(self.people.world, len(self.task.data))
 
     @property
     def plan(self) -> Plan:
@@ -67,6 +73,8 @@ def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None
 
 READING = ("min_interactions", "columns", "min_rating")
 """Settings that say how a file or table is read."""
+ASKED = ("data", "data_dir", "protocol", "seed", "train_share", "clients", "spread", "copies", "test", *READING)
+"""Settings that decide which data a run sees."""
 
 
 def load_data(settings: RunSettings, table: Any = None) -> Interactions:
@@ -98,6 +106,22 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
         data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)
     return task, population(task)
+
+
+class SharedData:
+    """The last run's data, for the next one that wants the same; nothing else is held."""
+
+    def __init__(self) -> None:
+        self._asked = ""
+        self._made: tuple[Task, Population] | None = None
+
+    def of(self, settings: RunSettings) -> tuple[Task, Population]:
+        """What :func:`prepare` takes as ``shared``."""
+        asked = settings.model_dump_json(include=set(ASKED))
+        if self._made is None or asked != self._asked:
+            self._made = None  # before the next is loaded: two would be twice the memory
+            self._made, self._asked = split_data(load_data(settings), settings), asked
+        return self._made
 
 
 def make_runtime(settings: RunSettings, method: Any, people: Population, task: Task) -> Any:

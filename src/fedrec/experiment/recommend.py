@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import Block
-from fedrec.core.population import new_block
+from fedrec.core.population import Population, new_block
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.core.state import BadState
@@ -23,6 +23,7 @@ from fedrec.runs.history_key import read_key
 from fedrec.runs.known import Known
 from fedrec.runs.known import opened as histories_opened
 from fedrec.runs.recommendations import Recommendation, best_columns, listed
+from fedrec.runs.settings import RunSettings
 from fedrec.simulate.clients import Clients
 from fedrec.simulate.collected import Collected
 
@@ -53,6 +54,13 @@ class Scoring(Protocol):
         """``[users, n_items]`` of users that were not in training, by what they have."""
 
 
+def keeper(method: Any, people: Population, settings: RunSettings) -> Clients | Collected:
+    """What keeps a method's state of these people, outside of a run."""
+    if isinstance(method, Reference):
+        return Collected(method, people, settings.seed)
+    return Clients(method, people, settings.seed, memory_mb=settings.memory_mb)
+
+
 class Recommender:
     """A model that recommends. It may be kept open and asked by several threads."""
 
@@ -66,11 +74,7 @@ class Recommender:
         settings = folder.settings()
         kind = find_method(settings.method, settings.settings)
         method: Any = kind(build(kind.Settings, settings.settings, settings.method))  # scores are made on the CPU
-        model: Clients | Collected
-        if isinstance(method, Reference):
-            model = Collected(method, known.people, settings.seed)
-        else:
-            model = Clients(method, known.people, settings.seed, memory_mb=settings.memory_mb)
+        model = keeper(method, known.people, settings)
         model.restore(folder.model(model.expected()))
         return cls(known, model)
 

@@ -21,7 +21,7 @@ from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment import pool
 from fedrec.experiment.compare import exact_chance
-from fedrec.experiment.jobs import Job, folder_state, open_jobs, reason_of
+from fedrec.experiment.jobs import Job, once, reason_of
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.extras import installed
@@ -74,13 +74,9 @@ class Work:
     @property
     def jobs(self) -> list[Job]:
         """Every run once: all rows under one seed first, so that an interrupted table is complete as far as it goes."""
-        found: dict[Path, Job] = {}
         spots = sorted(self.spots, key=lambda spot: not spot.control)  # controls first: they say what the rest is worth
-        for place in range(len(self.seeds)):
-            for spot in spots:
-                for job in (*spot.ours[place : place + 1], *spot.strict[place : place + 1]):
-                    found.setdefault(job.folder, job)
-        return list(found.values())
+        pairs = ((spot, slice(place, place + 1)) for place in range(len(self.seeds)) for spot in spots)
+        return once(job for spot, some in pairs for job in (*spot.ours[some], *spot.strict[some]))
 
 
 def plan(
@@ -150,7 +146,7 @@ def _spot(work: Work, row: TableRow, column: Column, control: bool, given: Mappi
         name = folder_name(pair[0])
         for settings, jobs in zip(pair, (ours, strict), strict=True):
             path = work.out / "runs" / column.key / settings.protocol / name
-            job = Job(settings, path, folder_state(path, settings))
+            job = Job.at(path, settings)
             if jobs is ours or work.strict or job.state == "finished":
                 jobs.append(job)
     return Spot(row, column, control, tuple(ours), tuple(strict))
@@ -211,15 +207,11 @@ def carry_out(
     watcher: pool.Watcher | None = None,
     start: bool = True,
 ) -> Reproduction:
-    """Run what is not there yet, then read it all back as one table; without ``start``, read what is finished."""
-    jobs = work.jobs
-    if not start:
-        return collect(work, open_jobs(jobs))
-    return collect(work, pool.carry_out(jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher))
+    """Run what is not there yet, then read it all back as one table; without ``start``, read what is finished.
 
-
-def collect(work: Work, failures: Mapping[Path, str]) -> Reproduction:
-    """The table from the run folders; what failed or is missing is named."""
+    What failed or is missing is named.
+    """
+    failures = pool.carry_out(work.jobs, parallel=parallel, memory_mb=memory_mb, watcher=watcher, start=start)
     loaded = {job.folder: load_run(job.folder) for job in work.jobs if job.folder not in failures}
     panels = []
     for column in work.table.columns:

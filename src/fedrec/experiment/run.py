@@ -10,14 +10,14 @@ from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.population import Population
 from fedrec.data.interactions import Interactions
 from fedrec.evaluation.task import Task
-from fedrec.experiment.open import Result, opened, place_of, prepared_again
+from fedrec.experiment.open import Result, opened, prepared_again
 from fedrec.experiment.prepare import Prepared, prepare, split_data
-from fedrec.experiment.summarise import summarise
 from fedrec.runs.alone import alone
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import made_key
 from fedrec.runs.known import known_of, stored
 from fedrec.runs.memory import forget_peak
+from fedrec.runs.result import summary
 from fedrec.runs.settings import RunSettings
 
 OnRound = Callable[[Record, Progress], None]
@@ -39,12 +39,21 @@ def execute(
     forget_peak()
     shared = shared if data is None else split_data(data, settings)
     prepared = prepare(settings, shared)  # before the folder: bad input leaves nothing behind
+    return begin(prepared, out, Progress(), on_round, on_start)
+
+
+def begin(
+    prepared: Prepared, out: Path | None, progress: Progress, on_round: OnRound | None, on_start: OnStart | None
+) -> Result:
+    """Run from where ``progress`` stands to the end; with ``out``, in a new folder that says what is learnt from."""
     if out is None:
-        return carry_out(prepared, None, Progress(), on_round, on_start)
-    folder = RunFolder.create(out, settings)
+        return carry_out(prepared, None, progress, on_round, on_start)
+    start = None if progress.state is None else progress
+    folder = RunFolder.create(out, prepared.settings, origin=prepared.origin, start=start)
+    data = Path(prepared.settings.data).expanduser()
     with alone(out):
-        folder.write_fingerprint(prepared.fingerprint, place_of(settings.data))
-        return carry_out(prepared, folder, Progress(), on_round, on_start)
+        folder.write_fingerprint(prepared.fingerprint, data.resolve() if data.exists() else None)
+        return carry_out(prepared, folder, progress, on_round, on_start)
 
 
 def resume(
@@ -94,7 +103,8 @@ def carry_out(
         run_rounds(runtime, prepared.plan, progress, after)
     if progress.best_state is not None:
         runtime.restore(progress.best_state)
-    result = summarise(prepared, progress)
+    said, origin = prepared.described, prepared.origin
+    result = summary(settings, prepared.method, said, progress, prepared.seconds, runtime, origin)
     if folder is not None:
         key = made_key() if settings.histories == "hashed" else None
         known = stored(known_of(prepared.task, prepared.people), prepared.task.protocol.negatives, key)

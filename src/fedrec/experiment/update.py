@@ -17,10 +17,10 @@ from fedrec.core.state import BadState
 from fedrec.data.fingerprint import Fingerprint
 from fedrec.data.ragged import Int64, Ragged
 from fedrec.errors import BadInput
-from fedrec.experiment.open import Result, place_of, settings_here
+from fedrec.experiment.open import Result, settings_here
 from fedrec.experiment.prepare import Prepared, prepare
-from fedrec.experiment.run import OnRound, OnStart, carry_out
-from fedrec.runs.alone import alone
+from fedrec.experiment.recommend import keeper
+from fedrec.experiment.run import OnRound, OnStart, begin
 from fedrec.runs.folder import RESULT, RunFolder
 from fedrec.runs.history_key import read_key
 from fedrec.runs.known import Known
@@ -28,8 +28,6 @@ from fedrec.runs.known import opened as histories_opened
 from fedrec.runs.origin import Origin
 from fedrec.runs.sealed import digest_of
 from fedrec.runs.settings import RunSettings
-from fedrec.simulate.clients import Clients
-from fedrec.simulate.collected import Collected
 
 SHARE = 5
 """Rounds where none are given: a fifth of those that the run had."""
@@ -78,12 +76,7 @@ def update(
     )
     prepared = replace(prepared, settings=settings.model_copy(update={"rounds": total}), origin=origin)
     progress = Progress() if over else _start(folder, known, prepared, growth, done)
-    if out is None:
-        return carry_out(prepared, None, progress, on_round, on_start)
-    made = RunFolder.create(out, prepared.settings, origin=origin, start=None if over else progress)
-    with alone(out):
-        made.write_fingerprint(prepared.fingerprint, place_of(settings.data))
-        return carry_out(prepared, made, progress, on_round, on_start)
+    return begin(prepared, out, progress, on_round, on_start)
 
 
 def starts_over(method: Method[Any, Any, Any, Any] | Reference[Any]) -> bool:
@@ -171,11 +164,7 @@ def _seen(known: Known, prepared: Prepared, growth: Growth) -> int:
 def _start(folder: RunFolder, known: Known, prepared: Prepared, growth: Growth, done: int) -> Progress:
     """What was learnt, in the larger world, as the state that training goes on from."""
     method, settings, runtime = prepared.method, prepared.settings, prepared.runtime
-    small: Clients | Collected
-    if isinstance(method, Reference):
-        small = Collected(method, known.people, settings.seed)
-    else:
-        small = Clients(method, known.people, settings.seed, memory_mb=settings.memory_mb)
+    small = keeper(method, known.people, settings)
     block = known.people.block
     central = Central(known.world, block.train, block.exclude, block.ordered)
     learnt = folder.model(small.expected())

@@ -20,7 +20,7 @@ from typing import Any
 
 from fedrec.experiment import run
 from fedrec.experiment.jobs import Job, State, reason_of
-from fedrec.experiment.shared_data import ASKED, SharedData
+from fedrec.experiment.prepare import ASKED, SharedData
 from fedrec.memory import resident_mb
 from fedrec.runs.folder import ROUNDS
 from fedrec.runs.settings import HOW_ONLY, RunSettings

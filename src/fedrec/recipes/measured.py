@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-
-@cache
-def _stored() -> dict[str, Any]:
-    import yaml
-
-    found: dict[str, Any] = yaml.safe_load((files("fedrec") / "recipes" / "audit.yaml").read_text(encoding="utf-8"))
-    return found
+from fedrec.recipes import contents
 
 
 def measured(method: str) -> dict[str, Any]:
     """What the stored audit says of a method; empty where it was not audited."""
-    found: dict[str, Any] = _stored()["methods"].get(method, {})
+    found: dict[str, Any] = contents("audit.yaml")[0]["methods"].get(method, {})
     return found
 
 
 def command() -> str:
     """The command that made the stored audit."""
-    return str(_stored()["command"])
+    return str(contents("audit.yaml")[0]["command"])

@@ -7,13 +7,13 @@ metric, with a standard deviation behind ± where there is one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from fedrec.errors import BadInput, unknown
+from fedrec.recipes import contents
 
 PAPERS = ("fedca", "fedcia", "fed3cr", "fediar", "feddae")
 
@@ -117,8 +117,6 @@ class PublishedTable:
 
     def chosen(self, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> PublishedTable:
         """The table with some rows and columns only; a name that it does not have is bad input."""
-        from dataclasses import replace
-
         for word in rows:
             if not any(row.answers_to(word) for row in self.rows):
                 known = [*(row.label for row in self.rows), *(row.method for row in self.rows)]
@@ -162,10 +160,7 @@ def find(name: str) -> Paper:
 
 @cache
 def _read(name: str) -> Paper:
-    import yaml
-
-    file = files("fedrec") / "recipes" / "tables" / f"{name}.yaml"
-    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    content = contents("tables", f"{name}.yaml")[0]
     columns = {key: Column(key, **about) for key, about in content["columns"].items()}
     common = content.get("methods", {})
     tables = tuple(_table(content, columns, common, about) for about in content["tables"])
@@ -178,22 +173,10 @@ def _table(
     percent = about.get("unit") == "percent"
     rows = tuple(_row(row, common, percent, len(about["metrics"])) for row in about["rows"])
     used = {key for row in rows for key in row.published}
-    return PublishedTable(
-        paper=content["paper"],
-        number=str(about["number"]),
-        title=about["title"],
-        metrics=tuple(about["metrics"]),
-        printed=tuple(about["printed"]),
-        columns=tuple(column for key, column in columns.items() if key in used),
-        rows=rows,
-        protocol=content["protocol"],
-        rounds=content.get("rounds"),
-        kind=about.get("kind", "quality"),
-        unit=about.get("unit", "fraction"),
-        notes=tuple(about.get("notes", ())),
-        sizes=about.get("sizes", {}),
-        settings=about.get("settings", {}),
-    )
+    said: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in about.items()}
+    said |= {"number": str(about["number"]), "rows": rows}
+    said["columns"] = tuple(column for key, column in columns.items() if key in used)
+    return PublishedTable(content["paper"], protocol=content["protocol"], rounds=content.get("rounds"), **said)
 
 
 def _row(about: Mapping[str, Any], common: Mapping[str, Any], percent: bool, metrics: int) -> TableRow:
@@ -204,13 +187,5 @@ def _row(about: Mapping[str, Any], common: Mapping[str, Any], percent: bool, met
     for column, values in published.items():
         if len(values) != metrics:
             raise ValueError(f"{about['label']} on {column}: {len(values)} values for {metrics} metrics")
-    return TableRow(
-        label=about["label"],
-        method=about["method"],
-        published=published,
-        group=about.get("group", ""),
-        settings={**common.get(about["method"], {}), **about.get("settings", {})},
-        run=about.get("run", {}),
-        rounds=about.get("rounds"),
-        blocked=about.get("blocked", ""),
-    )
+    settings = {**common.get(about["method"], {}), **about.get("settings", {})}
+    return TableRow(**{**about, "published": published, "settings": settings})

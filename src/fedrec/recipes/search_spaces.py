@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from fedrec.recipes import contents
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,8 @@ class Space:
         return {key: settings[key] for key in self.ranges} if inside else None
 
 
-@cache
 def _entries() -> list[dict[str, Any]]:
-    import yaml
-
-    folder = files("fedrec") / "recipes" / "spaces"
-    found: list[dict[str, Any]] = []
-    for file in sorted(folder.iterdir(), key=lambda one: one.name):
-        if file.name.endswith(".yaml"):
-            found += yaml.safe_load(file.read_text(encoding="utf-8"))["spaces"]
-    return found
+    return [entry for content in contents("spaces") for entry in content["spaces"]]
 
 
 def space(method: str) -> Space:

@@ -1,4 +1,4 @@
-"""One writer at a time: a folder in which a process makes runs, or the one run that it makes."""
+"""One writer at a time: a folder in which a process makes runs, the one run that it makes, or a file of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from pathlib import Path
 
 from fedrec.errors import BadInput
 
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock
+    fcntl = None  # type: ignore[assignment]
+
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
@@ -16,9 +21,7 @@ def alone(folder: Path) -> Iterator[None]:
 
     The folder itself is locked, so that there is no file to be left behind, and a killed process lets go of it.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock
+    if fcntl is None:
         yield
         return
     try:
@@ -27,12 +30,20 @@ def alone(folder: Path) -> Iterator[None]:
     except OSError as problem:
         raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --out") from None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadInput(f"another fedrec works in {folder}; wait for it, or choose another --out") from None
-        except OSError:  # a file system without locks
-            pass
+        if not locked(handle):
+            raise BadInput(f"another fedrec works in {folder}; wait for it, or choose another --out")
         yield
     finally:
         os.close(handle)
+
+
+def locked(handle: int) -> bool:
+    """Lock what is open until it is closed; False where another has it. Where there are no locks, everybody gets it."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True

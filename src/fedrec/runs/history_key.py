@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import private_folder, replace_file
+from fedrec.runs.atomic import private_folder, write_text
 
 VARIABLE = "FEDREC_HISTORY_KEY"
 """Environment variable: the file with the key."""
@@ -46,9 +46,5 @@ def made_key() -> bytes:
     path = key_file()
     if not path.exists():
         private_folder(path.parent)
-        replace_file(path, lambda temporary: _write(temporary), private=True)
+        write_text(path, secrets.token_hex(BYTES) + "\n", private=True)
     return read_key()
-
-
-def _write(path: Path) -> None:
-    path.write_text(secrets.token_hex(BYTES) + "\n", encoding="ascii")

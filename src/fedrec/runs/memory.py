@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from contextlib import suppress
 
 
@@ -13,7 +12,7 @@ def forget_peak() -> None:
 
 
 def peak_memory_mb() -> float:
-    """Largest resident memory since :func:`forget_peak`.
+    """Largest resident memory since :func:`forget_peak`; 0 where that cannot be seen.
 
     Not ``ru_maxrss`` where there is better: a process begins with the peak of the one that started it.
     """
@@ -21,4 +20,8 @@ def peak_memory_mb() -> float:
         for line in file:
             if line.startswith("VmHWM:"):
                 return round(int(line.split()[1]) / 1024, 1)
+    try:
+        import resource
+    except ImportError:  # Windows does not count it so
+        return 0.0
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from fedrec.errors import BadInput
+from fedrec.recipes import contents
 
 
 @dataclass(frozen=True)
@@ -21,25 +20,12 @@ class Recipe:
     source: str = ""
 
 
-@cache
-def _defaults() -> list[dict[str, Any]]:
-    import yaml
-
-    folder = files("fedrec") / "recipes"
-    found: list[dict[str, Any]] = []
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".yaml"):
-            found += yaml.safe_load(file.read_text(encoding="utf-8")).get("defaults", [])
-    return found
-
-
 def read_recipes(path: Path | None) -> list[dict[str, Any]]:
     """The entries of a file of one's own, such as `fedrec tune` writes; what is no such file is bad input."""
     import yaml
 
     if path is None:
         return []
-
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
@@ -84,7 +70,8 @@ def recipe(
     run: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     sources: list[str] = []
-    for entry in (*(_defaults() if papers else ()), *own):
+    given = [entry for content in contents() for entry in content.get("defaults", ())] if papers else []
+    for entry in (*given, *own):
         wanted = (("methods", method), ("data", data), ("protocols", protocol))
         named = all(key not in entry or name in entry[key] for key, name in wanted)
         if named and all(asked.get(key) == value for key, value in entry.get("with", {}).items()):

@@ -13,14 +13,16 @@ import pytest
 
 from fedrec.core.loop import Record
 from fedrec.data.interactions import Interactions
-from fedrec.experiment import pool, run, shared_data, worker
+from fedrec.experiment import pool, prepare, run, worker
 from fedrec.experiment.estimate import Estimate
 from fedrec.experiment.jobs import Job
-from fedrec.experiment.prepare import load_data
+from fedrec.experiment.prepare import load_data, split_data
 from fedrec.experiment.resolve import resolve
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.memory import forget_peak, peak_memory_mb
 from fedrec.runs.settings import RunSettings
+
+SPREADS = ("random", "blocks")
 
 
 def job_of(method: str, folder: Path, **given: Any) -> Job:
@@ -79,13 +81,35 @@ def test_data_is_loaded_once_for_runs_that_ask_for_the_same(monkeypatch: pytest.
         loaded.append(settings.seed)
         return load_data(settings)
 
-    monkeypatch.setattr(shared_data, "load_data", counted)
-    shared = shared_data.SharedData()
+    monkeypatch.setattr(prepare, "load_data", counted)
+    shared = prepare.SharedData()
     first = shared.of(job_of("fedavg", tmp_path, seed=0).settings)
     assert shared.of(job_of("fedmf", tmp_path, seed=0).settings) is first
     assert shared.of(job_of("fedmf", tmp_path, seed=1).settings) is not first
     assert shared.of(job_of("fedmf", tmp_path, seed=1, train_share=0.5).settings)
     assert loaded == [0, 1, 1]
+
+
+def test_data_is_shared_only_where_all_that_decides_about_it_is_alike(tmp_path: Path) -> None:
+    """A run that deals users to clients in blocks was given the clients of one that had dealt them at random."""
+    shared, jobs = prepare.SharedData(), [job_of("fedavg", tmp_path, clients=10, spread=s) for s in SPREADS]
+    (_, first), (_, second) = (shared.of(job.settings) for job in jobs)
+    assert not np.array_equal(first.users, second.users)
+
+
+def test_every_setting_that_loading_and_splitting_look_at_is_asked_for(tmp_path: Path) -> None:
+    looked: set[str] = set()
+
+    class Noting(RunSettings):
+        def __getattribute__(self, name: str) -> Any:
+            if name in RunSettings.model_fields:
+                looked.add(name)
+            return super().__getattribute__(name)
+
+    settings = Noting(**job_of("fedavg", tmp_path, clients=10).settings.model_dump())
+    looked.clear()
+    split_data(load_data(settings), settings)
+    assert looked == set(prepare.ASKED)
 
 
 def test_a_run_begun_on_another_machine_goes_on_with_the_data_of_this_one(tmp_path: Path) -> None:

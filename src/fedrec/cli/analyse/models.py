@@ -128,7 +128,7 @@ def views(
 
 def _view_parts(context: typer.Context, methods: list[str], out: Path, quiet: bool) -> None:
     """Train the methods, print what their views reach by themselves, and draw it."""
-    from fedrec.experiment.analyses.view_parts import SPREAD, view_parts
+    from fedrec.experiment.analyses.views import SPREAD, view_parts
     from fedrec.report.figures.analyses import curves, points_csv
 
     points = [point for method in methods for point in view_parts(method, given(context), progress(quiet))]

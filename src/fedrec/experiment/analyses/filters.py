@@ -14,11 +14,11 @@ from typing import Any
 
 from fedrec.errors import BadInput
 from fedrec.experiment import pool
-from fedrec.experiment.jobs import Job, folder_state
+from fedrec.experiment.jobs import Job, once
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.filters import Course, Level, Shown, Spot
-from fedrec.report.model.runs import FinishedRun, load_run
+from fedrec.report.model.runs import FinishedRun
 
 LEVELS = ("ease", "gfcf", "popularity")
 """What everybody's data in one place gives, and what needs no model."""
@@ -58,21 +58,16 @@ class Plan:
     @property
     def jobs(self) -> list[Job]:
         """Every run once, the quick ones first."""
-        found: dict[Path, Job] = {}
-        for job in (*self.levels.values(), *self.courses.values(), *self.noisy.values()):
-            found.setdefault(job.folder, job)
-        return list(found.values())
+        return once((*self.levels.values(), *self.courses.values(), *self.noisy.values()))
 
 
 def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
     """Which runs are needed, and which of them ``out`` has already."""
 
     def job(method: str, settings: Mapping[str, Any], **run: Any) -> Job:
-        found = resolve(method, {**given, **run, "settings": dict(settings)})
         said = {**settings, **{key: value for key, value in run.items() if key != "evaluate_every"}}
         name = "-".join([method, *(f"{key}{value}" for key, value in sorted(said.items()))])
-        folder = out / name
-        return Job(found, folder, folder_state(folder, found))
+        return Job.at(out / name, resolve(method, {**given, **run, "settings": dict(settings)}))
 
     long: dict[str, Any] = {"rounds": asked.rounds, "evaluate_every": max(1, asked.rounds // 25)}
     courses = {f"fedspectral, k = {k}": job("fedspectral", {"k": k}, rounds=asked.filter_rounds) for k in asked.widths}
@@ -91,10 +86,7 @@ def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
 
 def carry_out(plan: Plan, *, parallel: int = 1, watcher: pool.Watcher | None = None) -> tuple[Shown, dict[Path, str]]:
     """Run what is not there yet; gives what the figure shows, and why runs failed (those are left out)."""
-    failures = pool.carry_out(plan.jobs, parallel=parallel, watcher=watcher)
-    runs = {job.folder: load_run(job.folder) for job in plan.jobs if job.folder not in failures}
-    if not runs:
-        raise BadInput(f"no run succeeded: {next(iter(failures.values()))}")
+    runs, failures = pool.measured(plan.jobs, parallel=parallel, watcher=watcher)
     known = next(iter(runs.values())).result["metrics"]["test"]
     metric = next(name for name in QUALITY if name in known)
 
@@ -111,12 +103,7 @@ def carry_out(plan: Plan, *, parallel: int = 1, watcher: pool.Watcher | None = N
 
 def course(name: str, run: FinishedRun, metric: str) -> Course:
     """A run round by round: test quality there, and the bytes that a client sent and received until then."""
-    spent = dict(
-        zip(
-            (int(entry["round"]) for entry in run.rounds),
-            accumulate(sum(entry["bytes"].values()) for entry in run.rounds),
-            strict=True,
-        )
-    )
+    numbers = [int(entry["round"]) for entry in run.rounds]
+    spent = dict(zip(numbers, accumulate(sum(entry["bytes"].values()) for entry in run.rounds), strict=True))
     rounds, quality = run.curve(metric, "test")
     return Course(name, rounds, quality, [spent[number] for number in rounds])

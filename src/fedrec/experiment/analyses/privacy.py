@@ -13,9 +13,9 @@ from typing import Any
 from fedrec.errors import BadInput
 from fedrec.experiment import pool
 from fedrec.experiment.analyses.points import Point
-from fedrec.experiment.jobs import Job, folder_state
+from fedrec.experiment.jobs import Job, once
 from fedrec.experiment.resolve import resolve
-from fedrec.report.model.runs import FinishedRun, load_run
+from fedrec.report.model.runs import FinishedRun
 
 QUALITY = "HR@10/99"
 FLOOR = "popularity"
@@ -72,8 +72,7 @@ class Plan:
 
     @property
     def jobs(self) -> list[Job]:
-        every = (self.floor, self.plain, self.hidden, *self.by_epsilon.values(), *self.by_copies.values())
-        return list({job.folder: job for job in every}.values())
+        return once((self.floor, self.plain, self.hidden, *self.by_epsilon.values(), *self.by_copies.values()))
 
 
 def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
@@ -81,8 +80,7 @@ def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
     users_first = {key: value for key, value in given.items() if key not in ("secure", "settings")}
 
     def job(name: str, method: str, own: Mapping[str, Any], **run: Any) -> Job:
-        settings = resolve(method, {**own, **run})
-        return Job(settings, out / name, folder_state(out / name, settings))
+        return Job.at(out / name, resolve(method, {**own, **run}))
 
     def private(epsilon: float, copies: int) -> Job:
         name = f"{asked.method}-epsilon{epsilon:g}-copies{copies}"
@@ -101,14 +99,11 @@ def carry_out(
     planned: Plan, *, parallel: int = 1, watcher: pool.Watcher | None = None
 ) -> tuple[list[Measured], dict[str, list[Point]], dict[Path, str]]:
     """Run what is not there yet; gives a row for each run, the curves by what they run over, and failures."""
-    failures = pool.carry_out(planned.jobs, parallel=parallel, watcher=watcher)
-    runs = {job.folder: load_run(job.folder) for job in planned.jobs if job.folder not in failures}
-    if not runs:
-        raise BadInput(f"no run succeeded: {next(iter(failures.values()))}")
+    runs, failures = pool.measured(planned.jobs, parallel=parallel, watcher=watcher)
     rows = {folder: measured(folder.name, run) for folder, run in runs.items()}
     over = {
         "epsilon": _curve(planned.by_epsilon, rows),
-        "users": _curve({_users(rows, job): job for job in planned.by_copies.values() if job.folder in rows}, rows),
+        "users": _curve({rows[j.folder].users: j for j in planned.by_copies.values() if j.folder in rows}, rows),
     }
     for series, level in (("no noise", planned.plain), (FLOOR, planned.floor)):
         if level.folder in rows:
@@ -137,10 +132,6 @@ def measured(label: str, run: FinishedRun) -> Measured:
         float(seconds.get("clients", 0.0)),
         float(seconds.get("server", 0.0)),
     )
-
-
-def _users(rows: Mapping[Path, Measured], job: Job) -> float:
-    return float(rows[job.folder].users)
 
 
 def _curve(jobs: Mapping[Any, Job], rows: Mapping[Path, Measured]) -> list[Point]:

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from fedrec import keyed
-from fedrec.core.loop import Progress, run_rounds
-from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.evaluation import candidates
-from fedrec.evaluation.evaluating import evaluate
 from fedrec.evaluation.held import Held
 from fedrec.evaluation.task import sort_lists
-from fedrec.experiment.analyses.points import SHOWN, OnRound, Point, watch
+from fedrec.experiment.analyses.points import OnRound, Point, metric_points, one_more_round
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
 
@@ -30,28 +27,21 @@ def skew(
     largest ``s`` of them) are put in random order and the first ``s`` averaged by the size of their data.
     """
     prepared = prepare(resolve("fedavg", dict(given)))
-    runtime, people = prepared.runtime, prepared.people
-    method: Any = prepared.method
-    run_rounds(runtime, prepared.plan, Progress(), watch(on_round, "fedavg"))
-    block = people.block
-    most = max(neighbours)
+    block, most = prepared.people.block, max(neighbours)
     if most >= block.n_clients:
         raise BadInput(f"{most} similar clients among {block.n_clients}; ask for at most {block.n_clients - 1}")
-    keys = Keys(prepared.settings.seed, prepared.settings.rounds + 1)
-    done = method.local_update(runtime.private, method.download(runtime.server, block.clients), block, keys)
+    keys, done = one_more_round(prepared, on_round)
     if done.upload.networks:
         raise BadInput("the skew analysis is of item tables; use backbone=mf")
-    tables = runtime.server.items[None] + done.upload.rows.dense()  # [clients, n_items, d]
+    tables = prepared.runtime.server.items[None] + done.upload.rows.dense()  # [clients, n_items, d]
     nearest = _shuffled_neighbours(tables, most, keys.clients(block, "similar"))
-    held = {"train": last_trained(prepared), "test": prepared.task.held("test", people.users)}
+    held = {"train": last_trained(prepared), "test": prepared.task.held("test", prepared.people.users)}
     points: list[Point] = []
     for s in neighbours:
         mixed = _means(tables, nearest[:, :s], block.sizes)
         scores = np.einsum("cmd,cd->cm", mixed, done.private.users) if block.single else _by_user(mixed, done, block)
         for part, what in held.items():
-            for metric, values in evaluate(scores.astype(np.float32), what, prepared.task.protocol.metrics).items():
-                if metric in SHOWN:
-                    points.append(Point(float(s), part, metric, float(np.nanmean(values))))
+            points += metric_points(float(s), part, scores.astype(np.float32), what, prepared)
     return points
 
 

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
-from fedrec.core.loop import Progress, run_rounds
-from fedrec.core.method import Keys
 from fedrec.data.ragged import offsets
 from fedrec.errors import BadInput
-from fedrec.experiment.analyses.points import OnRound, watch
+from fedrec.experiment.analyses.points import OnRound, one_more_round
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 
@@ -33,32 +31,22 @@ def weights(given: dict[str, Any], count: int = 10, on_round: OnRound | None = N
     from fedrec.maths import composite
 
     prepared = prepare(resolve("fedca", dict(given)))
-    runtime, people = prepared.runtime, prepared.people
-    method: Any = prepared.method
-    run_rounds(runtime, prepared.plan, Progress(), watch(on_round, "fedca"))
-    block, chosen = people.block, method.settings
+    block, chosen = prepared.people.block, prepared.method.settings
     if chosen.variant_complementarity == "code" or not chosen.beta:
         raise BadInput("the weights are shown for the paper's complementarity; leave variant_complementarity, beta > 0")
     if count > block.n_clients:
         raise BadInput(f"{count} clients asked for, the data has {block.n_clients}; ask for fewer")
-    keys = Keys(prepared.settings.seed, prepared.settings.rounds + 1)
-    done = method.local_update(runtime.private, method.download(runtime.server, block.clients), block, keys)
-    upload = done.upload
+    keys, done = one_more_round(prepared, on_round)
+    upload, shape = done.upload, (chosen.alpha, chosen.beta)
     similar = composite.similarity(composite.squared_distances(upload.tables))
     angles = composite.mean_angles(upload.subspaces, offsets(upload.sizes))
     complementary = composite.complementarity(angles, chosen.complementarity)
     mixed = composite.composite_weights(
-        similar,
-        complementary,
-        upload.sizes,
-        chosen.alpha,
-        chosen.beta,
-        normalise=chosen.normalise,
-        roles=chosen.weights,
+        similar, complementary, upload.sizes, *shape, normalise=chosen.normalise, roles=chosen.weights
     )
     some = keyed.sample(keyed.stream(keys.seed, "shown clients"), block.n_clients, count)
     part = np.ix_(some, some)
     return Weights(
-        [people.client_ids[int(client)] for client in some],
+        [prepared.people.client_ids[int(client)] for client in some],
         *(np.asarray(matrix, np.float64)[part] for matrix in (similar, complementary, mixed)),
     )

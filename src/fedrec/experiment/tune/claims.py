@@ -7,7 +7,6 @@ ever removed, so two workers cannot both take over: the highest number holds, an
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
@@ -17,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TextIO
+
+from fedrec.runs.alone import locked
 
 LEASE, BEAT = 90.0, 15.0
 """Seconds after which a silent claim lapses, and between two touches."""
@@ -61,13 +62,12 @@ def place(places: int, name: str) -> TextIO | None:
 
     A process that dies lets go of its place.
     """
+    mine = os.getuid() if hasattr(os, "getuid") else 0  # where nobody has a number, the folder is the user's own
     for number in range(places):
-        file = open(Path(gettempdir()) / f"{name}-{os.getuid()}-{number}.lock", "w", encoding="ascii")  # noqa: SIM115
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = open(Path(gettempdir()) / f"{name}-{mine}-{number}.lock", "w", encoding="ascii")  # noqa: SIM115
+        if locked(file.fileno()):
             return file
-        except BlockingIOError:
-            file.close()
+        file.close()
     return None
 
 

@@ -20,7 +20,7 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.experiment.compare import default_folder, share_settings
+from fedrec.experiment.compare import folder_of, share_settings
 from fedrec.experiment.entrants import named
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.tune.steps import rounds_within, steps_a_round
@@ -195,13 +195,12 @@ def plan(
     own = share_settings({name: find_method(name) for name in names}, names, sets)
     studies = []
     for one in data:
-        place = out / default_folder(one, "").name.removeprefix("compare-").removesuffix("-")
         for name in names:
             free = without(space(name), own[name])
             run = {**given, "data": one, "settings": own[name]}
             if free.device == "cuda" and "device" not in given and gpu_there():
                 run["device"] = "cuda"
-            study = Study(place / name, name, run, free, budget)
+            study = Study(out / folder_of(one) / name, name, run, free, budget)
             _ = study.base  # a setting that does not exist is found before any work
             studies.append(study)
     return studies
