@@ -74,7 +74,7 @@ def read(
         raise BadInput(f"{path} has no header, so --columns has nothing to choose from; put names into its first line")
     names = columns.by_name(cells, path, chosen) if header else columns.by_position(len(cells), path)
     share = share if share is not None else SHARE if given else 0.0
-    return from_table(table, names, int(header), given=given, cut_end=cut_end, share=share, found=cells)
+    return from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
 
 
 def from_table(

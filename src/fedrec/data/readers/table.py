@@ -82,6 +82,16 @@ class Table:
             if cells:
                 yield reader.line_num, cells
 
+    def titles(self, expected: str = "") -> dict[str, str]:
+        """Id to title, the first two cells of a line. A torn line is not as ``expected``; else it costs a title."""
+        found: dict[str, str] = {}
+        for line, cells in self.lines():
+            if len(cells) > 1:
+                found[cells[0]] = cells[1]
+            elif expected:
+                raise BadInput(f"{self.path} line {line}: expected {expected!r}")
+        return found
+
     def first(self) -> list[str]:
         """The cells of the first line that is not empty."""
         for _, cells in self.lines():
