@@ -9,7 +9,6 @@ from fedrec.data import limits
 from fedrec.data.readers import typed
 from fedrec.data.readers.faults import SHARE
 from fedrec.data.readers.rows import Rows
-from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,10 +28,8 @@ def read(frame: Any, *, chosen: Mapping[str, str] | None = None, share: float = 
         found = [str(name) for name in table.column_names]
         table = table.rename_columns(found)
     except typed.failures() as problem:
-        reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise BadInput(f"cannot read the {SOURCE}: {limits.brief(reason, 100)[1:-1]}") from problem
-    used = typed.wanted(found, SOURCE, chosen)
-    return typed.rows_of_table(table, used, found, SOURCE, SOURCE, lambda row: f"{SOURCE} row {row + 1}", share)
+        raise limits.unreadable(f"the {SOURCE}", str(problem) or type(problem).__name__) from problem
+    return typed.rows_of_table(table, typed.wanted(found, SOURCE, chosen), found, SOURCE, SOURCE, share)
 
 
 def _as_arrow(frame: Any) -> pa.Table:

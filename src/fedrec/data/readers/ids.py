@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def require(users: pa.ChunkedArray, items: pa.ChunkedArray, faults: Faults) -> None:
+    """Refuse a file in which an id is no id, or a row has another fault."""
+    check(users, "user", faults)
+    check(items, "item", faults)
+    faults.kept()
+
+
 def check(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
     """Count rows without an id among the faults; an id that is too long or has line ends is never passed over."""
     import pyarrow.compute as pc

@@ -48,10 +48,7 @@ def read(path: Path) -> Rows:
     def place(row: int) -> str:
         return f"{path} line {int(each[row]) + 1}"
 
-    faults = Faults(len(each), place)
-    ids.check(users, "user", faults)
-    ids.check(items, "item", faults)
-    faults.kept()
+    ids.require(users, items, Faults(len(each), place))
     return Rows(
         users=users,
         items=items,

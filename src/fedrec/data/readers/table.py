@@ -174,5 +174,4 @@ class Table:
             found = next(self._torn(expected, header_lines), None)
         except BadInput as bad:
             return bad
-        reason = (said.splitlines() or ["not a table"])[0]
-        return BadInput(found or f"cannot read {self.path}: {limits.brief(reason, 100)[1:-1]}")
+        return BadInput(found) if found else limits.unreadable(self.path, said or "not a table")

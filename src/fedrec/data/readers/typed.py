@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
 from fedrec.data.readers.faults import Faults
-from fedrec.data.readers.rows import Place, Rows
+from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
@@ -46,12 +46,12 @@ def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> d
 
 
 def rows_of_table(
-    table: pa.Table, used: Mapping[str, str], found: list[str], source: str, form: str, place: Place, share: float
+    table: pa.Table, used: Mapping[str, str], found: list[str], source: str, form: str, share: float
 ) -> Rows:
     """Rows of a table that has at least the used columns; ``found`` are all there were."""
     if table.num_rows == 0:
         raise BadInput(f"{source} has no rows; it needs at least one interaction")
-    faults = Faults(table.num_rows, place, share)
+    faults = Faults(table.num_rows, lambda row: f"{source} row {row + 1}", share)
     plain: dict[str, pa.ChunkedArray] = {}
     ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
     times: Times | None = None
@@ -67,7 +67,7 @@ def rows_of_table(
         except failures() as problem:
             kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
             raise BadInput(
-                f"{place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
+                f"{faults.place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
                 f"{limits.brief(column.type)[1:-1]} cannot be used; {kind} can"
             ) from problem
     understood = Understood(
