@@ -11,18 +11,8 @@ from fedrec.data.ragged import Ragged
 from fedrec.evaluation import published
 from fedrec.evaluation.best import Best, best_of
 from fedrec.evaluation.counting import Counting, countable
-from fedrec.evaluation.held import Held, require_finite
-from fedrec.evaluation.metrics import (
-    Float64,
-    Metric,
-    MetricSet,
-    Positions,
-    first_of_group,
-    one_target,
-    values,
-)
-
-Float32 = NDArray[np.float32]
+from fedrec.evaluation.held import Float32, Held, require_finite
+from fedrec.evaluation.metrics import Float64, Metric, MetricSet, Positions, first_of_group, one_target, values
 
 
 def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
