@@ -34,7 +34,11 @@ def _of_finite(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Flo
     best = best_of(scores, held.masked, _depth(lists))
     if metrics.full:
         depth = _depth(metrics.full)
-        found = _full_of_one(scores, held, depth) if single else _full_of_many(scores, held, best, depth)
+        if single:
+            found = _full_of_one(scores, held, depth)
+        else:
+            own = scores[held.targets.owners, held.targets.values]
+            found = _of_many(best.first(depth), own, held.targets, depth)
         result |= values(found, metrics.full)
     if metrics.sampled:
         if held.candidates is None:
@@ -96,11 +100,6 @@ def _sampled_of_one(scores: Float32, held: Held, depth: int) -> Positions:
     greater = np.count_nonzero((theirs > own[:, None]) & drawn, axis=1)
     tied = np.count_nonzero((theirs == own[:, None]) & drawn, axis=1) + 1  # the target itself
     return one_target(greater, tied, present, depth)
-
-
-def _full_of_many(scores: Float32, held: Held, best: Best, depth: int) -> Positions:
-    own = scores[held.targets.owners, held.targets.values]
-    return _of_many(best.first(depth), own, held.targets, depth)
 
 
 def _sampled_of_many(scores: Float32, held: Held, depth: int) -> Positions:
