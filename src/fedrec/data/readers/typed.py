@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
-from fedrec.data.readers.faults import Faults
+from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
@@ -19,6 +19,7 @@ from fedrec.errors import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FRAME = "DataFrame"
 TEXT = ("user", "item", "client", "title")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 WHOLE = 2.0**53
@@ -43,6 +44,36 @@ def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> d
         if found.count(name) > 1:
             raise BadInput(f"{source} has several columns called {limits.brief(name)} ({what}); keep one")
     return used
+
+
+def is_frame(value: object) -> bool:
+    """Whether this is a table in memory."""
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow") or type(value).__name__ == "DataFrame"
+
+
+def read_frame(frame: Any, *, chosen: Mapping[str, str] | None = None, share: float = SHARE) -> Rows:
+    """Rows of a table in memory; columns are recognised by name as in a CSV with a header."""
+    try:
+        table = _as_arrow(frame)
+        found = [str(name) for name in table.column_names]
+        table = table.rename_columns(found)
+    except failures() as problem:
+        raise limits.unreadable(f"the {FRAME}", str(problem) or type(problem).__name__) from problem
+    return rows_of_table(table, wanted(found, FRAME, chosen), found, FRAME, FRAME, share)
+
+
+def _as_arrow(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    return pa.table(frame)
 
 
 def rows_of_table(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fedrec.data import limits
-from fedrec.data.readers import ids
 from fedrec.data.readers.faults import Faults
+from fedrec.data.readers.meanings import require_ids
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import moments
 from fedrec.errors import BadInput
@@ -62,7 +62,7 @@ def read(path: Path) -> Rows:
         times=times.values,
         place=place,
     )
-    ids.require(rows.users, rows.items, faults)
+    require_ids(rows.users, rows.items, faults)
     return replace(rows, titles=_names(path, set(items)))
 
 
