@@ -35,35 +35,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Card",
-    "Download",
-    "Field",
-    "MatrixFactorisation",
-    "Method",
-    "Model",
-    "PrivacySettings",
-    "Private",
-    "Rows",
-    "SumField",
-    "Summand",
-    "TrainingSettings",
-    "Update",
-    "Upload",
-    "__version__",
-    "add_rows",
-    "compare",
-    "draw",
-    "load",
-    "methods",
-    "open_run",
-    "per_client",
-    "per_user",
-    "register",
-    "run",
-    "shared",
-    "train_block",
-    "tune",
-    "update",
+    "Card", "Download", "Field", "MatrixFactorisation", "Method", "Model", "PrivacySettings", "Private", "Rows",
+    "SumField", "Summand", "TrainingSettings", "Update", "Upload", "__version__", "add_rows", "compare", "draw", "load",
+    "methods", "open_run", "per_client", "per_user", "register", "run", "shared", "train_block", "tune", "update",
 ]  # fmt: skip
 
 _HOMES = {

@@ -87,9 +87,7 @@ def pieces(array: NDArray[Any], count: int | None = None) -> Iterator[slice]:
 
 def fill(array: NDArray[Any], value: Any) -> None:
     """``array[:] = value`` without holding all of an array on disk in memory."""
-    for part in pieces(array):
-        array[part] = value
-        forget(array)
+    copy_pieces(np.broadcast_to(value, array.shape), array)
 
 
 def copy_pieces(source: NDArray[Any], into: NDArray[Any]) -> None:

@@ -1,7 +1,10 @@
-"""What a message must not be: checks of arrays that came from elsewhere, before anything is computed from them."""
+"""What a message or a state must not be: checks of arrays, before anything is computed from them."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -73,3 +76,29 @@ def bounded(name: str, values: NDArray[Any], most: float = MAGNITUDE) -> None:
         low, high = float(part.min()), float(part.max())
         require(np.isfinite(low) and np.isfinite(high), f"{name} is not finite")
         require(max(-low, high) <= most, f"{name} has numbers as large as {max(-low, high):.3g}")
+
+
+def finite(value: Any) -> bool:
+    """Whether every number in dataclasses, dictionaries, lists and arrays is one; the value may be large."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind not in "fc" or _array(value)
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(finite(part) for part in value.values())
+    if isinstance(value, list | tuple):
+        return all(finite(part) for part in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return all(finite(getattr(value, spec.name)) for spec in dataclasses.fields(value))
+    return True
+
+
+def _array(array: Any) -> bool:
+    if array.size <= CHUNK or array.ndim == 0:
+        return bool(np.isfinite(array).all())
+    if array.strides[0] == 0:  # the same entry again and again
+        return _array(array[0])
+    step = max(1, CHUNK * len(array) // array.size)
+    if step == 1 and array.ndim > 1:
+        return all(_array(part) for part in array)
+    return all(np.isfinite(array[first : first + step]).all() for first in range(0, len(array), step))

@@ -10,7 +10,7 @@ from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.errors import BadInput
-from fedrec.evaluation.task import Task
+from fedrec.evaluation.task import Task, sort_lists
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,6 @@ def new_block(histories: Ragged, n_items: int, keys: keyed.U64 | None = None) ->
     """New clients with one user each, in the order of their histories; without keys a history is its own."""
     if keys is None:
         keys = keyed.keys_of(sorted(histories[user].tolist()) for user in range(len(histories)))
-    ascending = np.lexsort((histories.values, histories.owners))
     return Block(
         n_items=n_items,
         clients=np.arange(len(histories)),
@@ -78,5 +77,5 @@ def new_block(histories: Ragged, n_items: int, keys: keyed.U64 | None = None) ->
         user_start=np.arange(len(histories) + 1),
         user_keys=keys,
         train=histories,
-        exclude=Ragged(histories.start, histories.values[ascending]),
+        exclude=sort_lists(histories),
     )

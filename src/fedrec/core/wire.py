@@ -19,14 +19,14 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.core.messages import Rows, Wire
+from fedrec.core.messages import Axis, Download, Rows, Wire, fields_of
 from fedrec.data.ragged import offsets
 
 Message = TypeVar("Message", bound=Wire)
@@ -66,7 +66,8 @@ def encode(message: Wire, form: Form = Form()) -> bytes:
     from safetensors.numpy import save
 
     arrays = dict(message_arrays(message, form))
-    about = {"type": _kind(type(message)), "form": dataclasses.asdict(form), "nested": dict(_nested(message))}
+    nested = {path: _kind(type(content)) for path, _, content in _contents(message) if isinstance(content, Wire)}
+    about = {"type": _kind(type(message)), "form": dataclasses.asdict(form), "nested": nested}
     # one key: safetensors writes several in no fixed order, and equal messages should have equal bytes
     header = {"fedrec": json.dumps(about, sort_keys=True)}
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=header)
@@ -129,6 +130,16 @@ def payload(message: Wire, form: Form = Form()) -> int:
     return sum(_sizes(message, form))
 
 
+def download_bytes(download: Download, form: Form, clients: int) -> int:
+    """Download bytes of so many clients: each receives the shared fields and its own personal ones."""
+    total = 0
+    for name, axis, _ in fields_of(download):
+        others = {other: None for other, _, _ in fields_of(download) if other != name}
+        size = payload(dataclasses.replace(download, **others), form)  # type: ignore[type-var]
+        total += size * clients if axis is Axis.SHARED else size
+    return total
+
+
 def rounded(message: Message, form: Form) -> Message:
     """The message as its receiver will see it: floating numbers through the wire's precision."""
     if form.precision != "float16":
@@ -151,13 +162,23 @@ def _kind(kind: type[Any]) -> str:
     return kind.__qualname__
 
 
-def message_arrays(message: Any, form: Form, prefix: str = "") -> typing.Iterator[tuple[str, NDArray[Any]]]:
-    """Names and arrays of a message as they are written."""
+def _contents(message: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
+    """Path, field and content of all in a message: each entry of a dictionary, and all in a message it holds."""
     if not isinstance(message, Wire) or not dataclasses.is_dataclass(message):
         raise WireError(f"{type(message).__qualname__} has no wire encoding: it does not leave the client")
     for spec in dataclasses.fields(message):
         content, name = getattr(message, spec.name), prefix + spec.name
-        if content is None:
+        entries = {f"{name}[{k}]": v for k, v in content.items()} if isinstance(content, dict) else {name: content}
+        for path, entry in entries.items():
+            yield path, spec, entry
+            if isinstance(entry, Wire):
+                yield from _contents(entry, path + ".")
+
+
+def message_arrays(message: Any, form: Form) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Names and arrays of a message as they are written."""
+    for name, spec, content in _contents(message):
+        if content is None or isinstance(content, Wire):
             continue
         if isinstance(content, Rows):
             if _filled_up(spec, form):
@@ -167,14 +188,6 @@ def message_arrays(message: Any, form: Form, prefix: str = "") -> typing.Iterato
                 yield name + ".ids", content.ids
                 yield name + ".values", _cast(content.values, form)
             yield name + ".n_items", np.array([content.n_items], np.int64)
-        elif isinstance(content, Wire):
-            yield from message_arrays(content, form, name + ".")
-        elif isinstance(content, dict):
-            for key, entry in content.items():
-                if isinstance(entry, Wire):
-                    yield from message_arrays(entry, form, f"{name}[{key}].")
-                else:
-                    yield f"{name}[{key}]", _cast(entry, form)
         elif isinstance(content, np.ndarray):
             yield name, _cast(content, form)
         elif isinstance(content, bool | int | float):
@@ -188,23 +201,16 @@ def _filled_up(spec: dataclasses.Field[Any], form: Form) -> bool:
     return form.rows == "dense" and not spec.metadata.get("listed")
 
 
-def _sizes(message: Any, form: Form) -> typing.Iterator[int]:
+def _sizes(message: Any, form: Form) -> Iterator[int]:
     width = np.dtype(form.precision).itemsize
-    for spec in dataclasses.fields(message):
-        content = getattr(message, spec.name)
+    for _, spec, content in _contents(message):
         if isinstance(content, Rows):
             if _filled_up(spec, form):
                 yield content.n_clients * content.n_items * content.values.shape[1] * width
             else:
                 yield content.values.size * width + content.ids.nbytes
-        elif isinstance(content, Wire):
-            yield from _sizes(content, form)
-        elif isinstance(content, np.ndarray | dict):
-            for entry in content.values() if isinstance(content, dict) else [content]:
-                if isinstance(entry, Wire):
-                    yield from _sizes(entry, form)
-                else:
-                    yield entry.size * width if entry.dtype.kind == "f" else entry.nbytes
+        elif isinstance(content, np.ndarray):
+            yield content.size * width if content.dtype.kind == "f" else content.nbytes
 
 
 def is_bookkeeping(name: str) -> bool:
@@ -233,17 +239,6 @@ def _cast(array: NDArray[Any], form: Form) -> NDArray[Any]:
 def _uncast(array: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
         return array.astype(np.float32) if array.dtype.kind == "f" else array
-
-
-def _nested(message: Any, prefix: str = "") -> typing.Iterator[tuple[str, str]]:
-    """Where a field holds another message instead of an array, and of which class."""
-    for spec in dataclasses.fields(message):
-        content, name = getattr(message, spec.name), prefix + spec.name
-        entries = {f"{name}[{k}]": v for k, v in content.items()} if isinstance(content, dict) else {name: content}
-        for path, entry in entries.items():
-            if isinstance(entry, Wire):
-                yield path, _kind(type(entry))
-                yield from _nested(entry, path + ".")
 
 
 def _rebuild(kind: type[Any], prefix: str, arrays: dict[str, NDArray[Any]], nested: dict[str, type[Any]]) -> Any:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.data import limits
-from fedrec.data.interactions import Interactions
+from fedrec.data.interactions import Interactions, renumbered
 from fedrec.data.readers.rows import Rows
+from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
@@ -27,34 +28,31 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
     interaction; with ``min_rating``, one of at least that. Ids are numbered in numeric order where all are whole
     numbers, else in text order, so the numbering depends on the ids alone.
     """
-    notes = list(rows.notes)
     users, user_ids = _dense(rows.users, "user", rows)
     items, item_ids = _dense(rows.items, "item", rows)
     clients = client_ids = None
     if rows.clients is not None:
         clients, client_ids = _dense(rows.clients, "client", rows)
     keep = _rated(rows, name, min_rating)
-    below = len(rows) - len(keep)
-    if below:
-        rule = "of 0 or less" if min_rating is None else f"below {min_rating:g}"
-        notes.append(f"{below} rows with a rating {rule} are no interactions")
     order = keep[np.lexsort((keep, *([] if rows.times is None else [rows.times[keep]]), users[keep]))]
     last = rows.given and rows.times is not None
     order = _one_of_each_pair(order, rows, users, items, len(item_ids), last)
-    merged = len(keep) - len(order)
-    if merged:
-        notes.append(f"{merged} repeats of a user-item pair merged, the {'last' if last else 'earliest'} kept")
+    understood = replace(
+        rows.understood or Understood(name, "", len(rows)),
+        least_rating=min_rating,
+        below_rating=len(rows) - len(keep),
+        merged=len(keep) - len(order),
+        kept_repeat="last" if last else "earliest",
+    )
 
-    users, items = users[order], items[order]
-    used_users, users = _renumber(users, len(user_ids))
-    used_items, items = _renumber(items, len(item_ids))
+    used_users, users = renumbered(users[order])
+    used_items, items = renumbered(items[order])
     user_ids, item_ids = user_ids[used_users], item_ids[used_items]
     titles, said = _titles(rows, item_ids)
-    notes.extend(said)
     client_of_user = None
     if clients is not None and client_ids is not None:
         client_of_user = _client_of_user(clients[order], users, user_ids, client_ids, order, rows)
-        used_clients, client_of_user = _renumber(client_of_user, len(client_ids))
+        used_clients, client_of_user = renumbered(client_of_user)
         client_ids = client_ids[used_clients]
     return Interactions(
         name=name,
@@ -67,16 +65,8 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
         client_of_user=client_of_user,
         client_ids=client_ids,
         part=None if rows.part is None else rows.part[order],
-        notes=tuple(notes),
-        understood=None
-        if rows.understood is None
-        else replace(
-            rows.understood,
-            least_rating=min_rating,
-            below_rating=below,
-            merged=merged,
-            kept_repeat="last" if last else "earliest",
-        ),
+        notes=(*rows.notes, *understood.passed_over(), *said),
+        understood=None if rows.understood is None else understood,
     )
 
 
@@ -180,14 +170,6 @@ def _one_of_each_pair(
     return np.asarray(order[np.sort(first)])
 
 
-def _renumber(codes: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The codes in use, and the codes renumbered to those."""
-    used = np.flatnonzero(np.bincount(codes, minlength=count))
-    new = np.full(count, -1, np.int32)
-    new[used] = np.arange(len(used), dtype=np.int32)
-    return used, new[codes]
-
-
 def _titles(rows: Rows, item_ids: NDArray[np.str_]) -> tuple[NDArray[np.object_] | None, list[str]]:
     if rows.titles is None:
         return None, []
@@ -195,9 +177,8 @@ def _titles(rows: Rows, item_ids: NDArray[np.str_]) -> tuple[NDArray[np.object_]
     missing = sum(title is None for title in known)
     if missing == len(known):
         return None, ["the file of titles knows none of the items, so titles are left out"]
-    titles = np.empty(len(known), dtype=object)
-    titles[:] = [item if title is None else title for item, title in zip(item_ids.tolist(), known, strict=True)]
-    return titles, [f"{missing} items have no title; their id stands for it"] if missing else []
+    titles = [item if title is None else title for item, title in zip(item_ids.tolist(), known, strict=True)]
+    return np.array(titles, dtype=object), [f"{missing} items have no title; their id stands for it"] if missing else []
 
 
 def _client_of_user(

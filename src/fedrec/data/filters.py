@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.data.interactions import Interactions
+from fedrec.data.interactions import Interactions, renumbered
 from fedrec.errors import BadInput
 
 
@@ -32,19 +32,15 @@ def keep_users(data: Interactions, stay: NDArray[np.bool_]) -> Interactions:
     """The data of these users alone, renumbered in the same order; unused items and clients go."""
     rows = stay[data.users]
     new_user = np.cumsum(stay, dtype=np.int32) - np.int32(1)
-    items = data.items[rows]
-    used = np.bincount(items, minlength=data.n_items) > 0
-    new_item = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    used, items = renumbered(data.items[rows])
     client_of_user, client_ids = data.client_of_user, data.client_ids
     if client_of_user is not None:
-        client_of_user = client_of_user[stay]
-        held = np.bincount(client_of_user) > 0
-        client_of_user = (np.cumsum(held, dtype=np.int32) - np.int32(1))[client_of_user]
-        client_ids = None if client_ids is None else client_ids[np.flatnonzero(held)]
+        held, client_of_user = renumbered(client_of_user[stay])
+        client_ids = None if client_ids is None else client_ids[held]
     return replace(
         data,
         users=new_user[data.users[rows]],
-        items=new_item[items],
+        items=items,
         user_ids=data.user_ids[stay],
         item_ids=data.item_ids[used],
         times=None if data.times is None else data.times[rows],

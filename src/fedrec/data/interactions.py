@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
+from fedrec.data.ragged import Int32, Int64, offsets
 from fedrec.data.understood import Understood
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 TRAIN, VALID, TEST = 0, 1, 2
 
@@ -69,9 +67,14 @@ class Interactions:
     @property
     def user_start(self) -> Int64:
         """Where each user's rows begin: ``[n_users + 1]``."""
-        counts = np.bincount(self.users, minlength=self.n_users)
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return offsets(np.bincount(self.users, minlength=self.n_users))
 
     def with_notes(self, *notes: str) -> Interactions:
         """The same data with more said about its past."""
         return replace(self, notes=self.notes + notes)
+
+
+def renumbered(codes: Int32) -> tuple[Int64, Int32]:
+    """The numbers in use, ascending, and the place of each of ``codes`` among those."""
+    counts = np.bincount(codes)
+    return np.flatnonzero(counts), (np.cumsum(counts > 0, dtype=np.int32) - np.int32(1))[codes]

@@ -62,6 +62,11 @@ def too_large(what: str | Path, limit: int) -> BadInput:
     return BadInput(f"{what} holds more than {size(limit)}; if that is right, raise the limit with {VARIABLE}=20G")
 
 
+def unreadable(what: str | Path, said: str) -> BadInput:
+    """The refusal of what a library cannot read, with the first line of what it says."""
+    return BadInput(f"cannot read {what}: {brief(said.splitlines()[0], 100)[1:-1]}")
+
+
 def size(count: int) -> str:
     """Bytes for people.
 

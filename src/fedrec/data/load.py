@@ -12,9 +12,9 @@ from fedrec.data import checksums, filters, limits
 from fedrec.data.interactions import Interactions
 from fedrec.data.partition import partition
 from fedrec.data.sources import SOURCES, Source
+from fedrec.data.synthetic import WORLDS, world
 from fedrec.errors import BadInput, nearest
 
-WORLDS = ("demo", "planted", "scale")
 IN_MEMORY = "(a table in memory)"
 """The name of data that was given as a table, not as a file."""
 
@@ -76,13 +76,13 @@ def _found(
 ) -> tuple[Interactions, int | None]:
     """The data, and the filter that goes with it."""
     from fedrec.data.readers import columns as meanings
-    from fedrec.data.readers import frames
+    from fedrec.data.readers import typed
 
     chosen = meanings.parse(columns) if isinstance(columns, str) else dict(columns or {})
-    if frames.is_frame(name):
+    if typed.is_frame(name):
         from fedrec.data.assemble import assemble
 
-        return assemble(frames.read(name, chosen=chosen), "frame", min_rating), None
+        return assemble(typed.read_frame(name, chosen=chosen), "frame", min_rating), None
     if not isinstance(name, str | Path):
         raise BadInput(f"data of type {type(name).__name__} cannot be used; give a name, a file or a DataFrame")
     folder = default_data_dir() if data_dir is None else Path(data_dir)
@@ -93,8 +93,6 @@ def _found(
     if chosen and world_or_known:
         raise BadInput(f"{name} has columns of its own; --columns is for own files")
     if name.partition(":")[0] in WORLDS:
-        from fedrec.data.synthetic import world
-
         if min_rating is not None:
             raise BadInput(f"{name} has no ratings, so a least rating says nothing; leave --min-rating out")
         return world(name, seed), None

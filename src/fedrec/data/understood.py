@@ -40,11 +40,6 @@ class Understood:
     filters: tuple[str, ...] = ()
     """Filters on users, for people."""
 
-    @property
-    def ordered(self) -> bool:
-        """Whether interactions have an order in time."""
-        return self.times is not None
-
     def lines(self) -> list[str]:
         """A few lines for people."""
         used = ", ".join(what if what == name else f"{what} = {name}" for what, name in self.columns)
@@ -58,12 +53,14 @@ class Understood:
         if self.unreadable:
             found.append(f"{self.unreadable} rows cannot be read and are left out, the first: {self.unreadable_at[0]}")
             found.extend(f"also {more}" for more in self.unreadable_at[1:])
-        if self.below_rating:
-            rule = "of 0 or less" if self.least_rating is None else f"below {self.least_rating:g}"
-            found.append(f"{self.below_rating} rows with a rating {rule} are no interactions")
-        if self.merged:
-            found.append(f"{self.merged} repeats of a user-item pair merged, the {self.kept_repeat} kept")
-        return found + list(self.filters)
+        return found + self.passed_over() + list(self.filters)
+
+    def passed_over(self) -> list[str]:
+        """Rows that are no interactions of their own."""
+        rule = "of 0 or less" if self.least_rating is None else f"below {self.least_rating:g}"
+        below = [f"{self.below_rating} rows with a rating {rule} are no interactions"] if self.below_rating else []
+        merged = [f"{self.merged} repeats of a user-item pair merged, the {self.kept_repeat} kept"]
+        return below + (merged if self.merged else [])
 
     def _order(self) -> str:
         if self.split:

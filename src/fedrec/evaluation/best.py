@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.data.ragged import Int64, Ragged
+from fedrec.evaluation.held import Float32
 from fedrec.extras import installed
 from fedrec.threads import over_rows
-
-Float32 = NDArray[np.float32]
 
 _CELLS = 1 << 22  # scores copied at once where there is no compiler
 

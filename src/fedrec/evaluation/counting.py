@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrec.data.ragged import Int32, Int64
-from fedrec.evaluation.held import Held, require_finite
+from fedrec.evaluation.held import Float32, Held, require_finite
 from fedrec.evaluation.metrics import Float64, MetricSet, of_counts
 from fedrec.extras import installed
 from fedrec.threads import over_rows
 
-Float32 = NDArray[np.float32]
 KernelPart = tuple[Int32, Int64, Int32, Int32]
 
 

@@ -11,18 +11,8 @@ from fedrec.data.ragged import Ragged
 from fedrec.evaluation import published
 from fedrec.evaluation.best import Best, best_of
 from fedrec.evaluation.counting import Counting, countable
-from fedrec.evaluation.held import Held, require_finite
-from fedrec.evaluation.metrics import (
-    Float64,
-    Metric,
-    MetricSet,
-    Positions,
-    first_of_group,
-    one_target,
-    values,
-)
-
-Float32 = NDArray[np.float32]
+from fedrec.evaluation.held import Float32, Held, require_finite
+from fedrec.evaluation.metrics import Float64, Metric, MetricSet, Positions, first_of_group, one_target, values
 
 
 def evaluate(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Float64]:
@@ -44,7 +34,11 @@ def _of_finite(scores: Float32, held: Held, metrics: MetricSet) -> dict[str, Flo
     best = best_of(scores, held.masked, _depth(lists))
     if metrics.full:
         depth = _depth(metrics.full)
-        found = _full_of_one(scores, held, depth) if single else _full_of_many(scores, held, best, depth)
+        if single:
+            found = _full_of_one(scores, held, depth)
+        else:
+            own = scores[held.targets.owners, held.targets.values]
+            found = _of_many(best.first(depth), own, held.targets, depth)
         result |= values(found, metrics.full)
     if metrics.sampled:
         if held.candidates is None:
@@ -106,11 +100,6 @@ def _sampled_of_one(scores: Float32, held: Held, depth: int) -> Positions:
     greater = np.count_nonzero((theirs > own[:, None]) & drawn, axis=1)
     tied = np.count_nonzero((theirs == own[:, None]) & drawn, axis=1) + 1  # the target itself
     return one_target(greater, tied, present, depth)
-
-
-def _full_of_many(scores: Float32, held: Held, best: Best, depth: int) -> Positions:
-    own = scores[held.targets.owners, held.targets.values]
-    return _of_many(best.first(depth), own, held.targets, depth)
 
 
 def _sampled_of_many(scores: Float32, held: Held, depth: int) -> Positions:

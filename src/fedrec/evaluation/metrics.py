@@ -23,6 +23,7 @@ NDCG@k         ``sum hit[p] / log2(p + 2)`` over the same sum for ``min(k, n)`` 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -133,23 +134,15 @@ def values(positions: Positions, metrics: tuple[Metric, ...]) -> dict[str, Float
     reciprocal = np.cumsum(positions.first / rank, axis=1)
     ideal = np.concatenate([[np.nan], np.cumsum(weight)])
     divisor = np.where(n > 0, n, np.nan)  # no target: nothing to divide by, hence NaN
-    result: dict[str, Float64] = {}
-    for metric in metrics:
-        last, k = metric.cut - 1, metric.cut
-        if metric.kind == "HR":
-            value = found[:, last]
-        elif metric.kind == "MRR":
-            value = reciprocal[:, last]
-        elif metric.kind == "Precision":
-            value = hits[:, last] / k
-        elif metric.kind == "Recall":
-            value = hits[:, last] / divisor
-        elif metric.kind == "F1":
-            value = 2.0 * hits[:, last] / (k + n)
-        else:
-            value = gain[:, last] / ideal[np.minimum(positions.n_targets, k)]
-        result[metric.name] = np.where(n > 0, value, np.nan)
-    return result
+    of_kind: dict[str, Callable[[int], Float64]] = {
+        "HR": lambda k: found[:, k - 1],
+        "MRR": lambda k: reciprocal[:, k - 1],
+        "Precision": lambda k: hits[:, k - 1] / k,
+        "Recall": lambda k: hits[:, k - 1] / divisor,
+        "F1": lambda k: 2.0 * hits[:, k - 1] / (k + n),
+        "NDCG": lambda k: gain[:, k - 1] / ideal[np.minimum(positions.n_targets, k)],
+    }
+    return {metric.name: np.where(n > 0, of_kind[metric.kind](metric.cut), np.nan) for metric in metrics}
 
 
 def one_target(greater: Int64, tied: Int64, present: NDArray[np.bool_], depth: int) -> Positions:

@@ -45,8 +45,6 @@ SAMPLED = (
 )
 LOCAL = "The model evaluated is the one right after local training; a deployed client uses what it downloads next."
 
-_RANKED = MetricSet.standard(candidates=99)
-
 STRICT = Protocol(
     name="strict",
     source="this project's own protocol; the sampled candidates as in He et al. 2017 (NCF)",
@@ -67,10 +65,11 @@ STRICT = Protocol(
     candidates=99,
     selection=Selection("valid", "NDCG@10"),
     evaluated="download",
-    metrics=_RANKED,
+    metrics=MetricSet.standard(candidates=99),
 )
 
-NEW_USERS = Protocol(
+NEW_USERS = replace(
+    STRICT,
     name="strict-new-users",
     source="this project's own protocol; users held out whole as in Liang et al. 2018 (Mult-VAE)",
     description=(
@@ -82,17 +81,12 @@ NEW_USERS = Protocol(
         "mean. The last item is ranked against all items that the user does not have and, beside that, against 99 "
         "sampled ones. The round is chosen by full-ranking NDCG@10 on the validation users."
     ),
-    flaws=(),
     split=WholeUsers(),
-    negatives="train",
-    candidates=99,
-    selection=Selection("valid", "NDCG@10"),
-    evaluated="download",
-    metrics=_RANKED,
     whole_users=True,
 )
 
-FEDCA = Protocol(
+FEDCA = replace(
+    STRICT,
     name="paper-fedca",
     source="FedCA, section 6.1 (split, filter, metrics); negatives, chosen round, evaluated model from its code",
     description=(
@@ -100,12 +94,9 @@ FEDCA = Protocol(
         "held-out item ranked among 99 sampled unobserved items, HR@10/99 and NDCG@10/99 reported."
     ),
     flaws=(LEAK, CHOSEN_ON_TEST, SAMPLED, LOCAL),
-    split=LeaveOneOut(),
     negatives="all",
-    candidates=99,
     selection=Selection("test", "HR@10/99"),
     evaluated="local",
-    metrics=_RANKED,
     paper="fedca",
 )
 

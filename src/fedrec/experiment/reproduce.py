@@ -15,8 +15,9 @@ from typing import Any
 
 from fedrec.core.reference import Reference
 from fedrec.data.fetch import by_hand
-from fedrec.data.load import WORLDS, default_data_dir
+from fedrec.data.load import default_data_dir
 from fedrec.data.sources import SOURCES
+from fedrec.data.synthetic import WORLDS
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment import pool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,33 +52,31 @@ class DirectExchange:
         return "not connected"
 
     def send(self, asks: Mapping[str, Ask], deadline: float) -> dict[str, Answer | Fault]:
-        answers: dict[str, Answer | Fault] = {}
-        for name, ask in asks.items():
-            self.sent.append((name, ask))
+        def work(name: str, ask: Ask) -> Answer:
+            return Node(self.options[name], ask.run).answer(ask)  # a new process a message: nothing is kept
 
-            def work(name: str = name, ask: Ask = ask) -> Answer:
-                return Node(self.options[name], ask.run).answer(ask)  # a new process a message: nothing is kept
-
-            try:
-                answers[name] = self.spoil(name, ask, work) if self.spoil else work()
-            except Exception as problem:
-                answers[name] = Fault(type(problem).__name__)
-        return answers
+        self.sent += asks.items()
+        return _answers(asks, work, self.spoil)
 
     def step(self, steps: Mapping[str, Step], deadline: float) -> dict[str, Stepped | Fault]:
-        answers: dict[str, Stepped | Fault] = {}
-        for name, step in steps.items():
+        def work(name: str, step: Step) -> Stepped:
+            if name not in self.nodes or not step.step:
+                self.nodes[name] = Node(self.options[name], step.run)
+            return self.nodes[name].step(unpack_step(pack_step(step)))
 
-            def work(name: str = name, step: Step = step) -> Stepped:
-                if name not in self.nodes or not step.step:
-                    self.nodes[name] = Node(self.options[name], step.run)
-                return self.nodes[name].step(unpack_step(pack_step(step)))
+        return _answers(steps, work, self.between)
 
-            try:
-                answers[name] = self.between(name, step, work) if self.between else work()
-            except Exception as problem:
-                answers[name] = Fault(type(problem).__name__)
-        return answers
+
+def _answers(asked: Mapping[str, Any], work: Callable[..., Any], instead: Callable[..., Any] | None) -> dict[str, Any]:
+    """What comes of each node's work, or of what is done ``instead``; a node that fails says with what."""
+    answers: dict[str, Any] = {}
+    for name, one in asked.items():
+        own = partial(work, name, one)
+        try:
+            answers[name] = instead(name, one, own) if instead else own()
+        except Exception as problem:
+            answers[name] = Fault(type(problem).__name__)
+    return answers
 
 
 def federation(

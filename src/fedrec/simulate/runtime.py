@@ -18,7 +18,7 @@ from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.messages import Rows, opened, scatter
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.population import Population
-from fedrec.core.traffic import download_bytes
+from fedrec.core.wire import download_bytes
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrec.core.messages import Array, Download, per_client, shared
-from fedrec.core.traffic import download_bytes
-from fedrec.core.wire import Form
+from fedrec.core.wire import Form, download_bytes
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from fedrec.data.load import load
 from fedrec.data.sources import Layout, Remote, Source, Wheel
 from fedrec.errors import BadInput
 
-obtain = partial(fetch.obtain, allow_http=True)  # the publisher of these tests speaks plain http
+obtain = partial(fetch.get, allow_http=True)  # the publisher of these tests speaks plain http
 
 
 def sha256(data: bytes) -> str:
@@ -166,10 +166,10 @@ def test_plain_http_needs_consent(publisher: Publisher, tmp_path: Path, monkeypa
     publisher.files["ratings.txt"] = DATA
     toy = source(Remote(publisher.url("ratings.txt"), sha256(DATA)))
     with pytest.raises(BadInput, match=r"by plain http only: anybody on the way could .* --allow-http"):
-        fetch.obtain(toy, tmp_path, lambda _: None)
+        fetch.get(toy, tmp_path, lambda _: None)
     assert publisher.asked == []
     monkeypatch.setenv("FEDREC_ALLOW_HTTP", "1")
-    fetch.obtain(toy, tmp_path, lambda _: None)
+    fetch.get(toy, tmp_path, lambda _: None)
     with pytest.raises(download.Failed, match="not an https address"):
         download.download("file:///etc/passwd", tmp_path / "a", lambda _: None, 1, True)
 

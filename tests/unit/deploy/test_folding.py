@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrec.core.finite import finite
 from fedrec.core.method import Keys, Reply
+from fedrec.core.misfit import finite
 from fedrec.deploy.server.folding import Fold
 from fedrec.evaluation.sums import MetricSums
 

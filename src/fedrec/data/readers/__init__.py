@@ -1,4 +1,4 @@
-"""Readers, one file per format; :func:`read` finds the right one for a path."""
+"""Readers, one file per format (publishers' plain tables in one); :func:`read` finds the right one for a path."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from pathlib import Path
 
 from fedrec.data import limits
 from fedrec.data.readers import (
-    bookcrossing,
     delimited,
     foursquare,
-    lastfm,
-    microlens,
     movielens,
     parquet,
+    publishers,
     ready_split,
     recbole,
     sequences,
-    tenrec,
     yelp,
 )
 from fedrec.data.readers.rows import Rows
@@ -36,12 +33,12 @@ READERS: dict[str, Reader] = {
     "parquet": parquet.read,
     "sequences": sequences.read,
     "ready-split": ready_split.read,
-    "lastfm": lastfm.read,
-    "book-crossing": bookcrossing.read,
+    "lastfm": publishers.lastfm,
+    "book-crossing": publishers.book_crossing,
     "foursquare": foursquare.read,
     "yelp": yelp.read,
-    "tenrec": tenrec.read,
-    "microlens": microlens.read,
+    "tenrec": publishers.tenrec,
+    "microlens": publishers.microlens,
 }
 """Readers by name. 'published': a publisher's delimited file; repeats merge, a torn last line is left out."""
 

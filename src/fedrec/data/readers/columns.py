@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fedrec.data import limits
@@ -73,28 +72,8 @@ def is_header(cells: Sequence[str], chosen: Mapping[str, str] | None = None) -> 
     return any(cell.strip() in wanted or meaning(cell) is not None for cell in cells)
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table: a name for each that is unique, and what stands in the file."""
-
-    names: list[str]
-    """Its meaning where a column is used, 'other:NUMBER' otherwise."""
-    found: list[str]
-    """As the file has them."""
-
-    @property
-    def used(self) -> tuple[tuple[str, str], ...]:
-        """Meaning and name of each column that is used."""
-        return tuple((what, name.strip()) for what, name in zip(self.names, self.found, strict=True) if what in KNOWN)
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """Columns that are not."""
-        return tuple(name.strip() for what, name in zip(self.names, self.found, strict=True) if what not in KNOWN)
-
-
 def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | None = None) -> list[str]:
-    """A name for each column: its meaning where it has one, 'other:NUMBER' otherwise."""
+    """A name for each column: its meaning where it has one, 'other:NUMBER' otherwise; users and items must be there."""
     if len(cells) > limits.COLUMNS:
         raise BadInput(f"{path} has {len(cells)} columns; at most {limits.COLUMNS} are read")
     at = {_find(name, cells, path): what for what, name in (chosen or {}).items()}
@@ -106,7 +85,12 @@ def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | 
             free = known is not None and known not in names and known not in at.values()
             what = known if free else None
         names.append(what or f"other:{index}")
-    require(names, cells, path)
+    for what in ("user", "item"):
+        if what not in names:
+            raise BadInput(
+                f"{path} has no {what} column; columns found: {limits.names(list(cells))}; say which is it with "
+                f"--columns {what}=NAME"
+            )
     return names
 
 
@@ -119,16 +103,6 @@ def _find(name: str, cells: Sequence[str], path: Path | str) -> int:
     if there:
         raise BadInput(f"{path} has {len(there)} columns called {limits.brief(name)}; rename one")
     raise BadInput(f"{path} has no column {limits.brief(name)}; columns found: {limits.names(list(cells))}")
-
-
-def require(names: Sequence[str], found: Sequence[str], path: Path | str) -> None:
-    """Refuse a table without users or items."""
-    for what in ("user", "item"):
-        if what not in names:
-            raise BadInput(
-                f"{path} has no {what} column; columns found: {limits.names(list(found))}; say which is it with "
-                f"--columns {what}=NAME"
-            )
 
 
 def by_position(count: int, path: Path) -> list[str]:

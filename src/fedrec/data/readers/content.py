@@ -7,7 +7,6 @@ import gzip
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -24,15 +23,6 @@ MARKS = (
 )
 """First bytes that name an encoding; UTF-32 before UTF-16, whose mark it begins with."""
 _BEYOND_ASCII = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-
-
-@dataclass(frozen=True)
-class Text:
-    """A file's text, as UTF-8 with line ends that have a newline."""
-
-    data: bytes
-    encoding: str
-    """What it was written in."""
 
 
 def contents(path: Path) -> bytes:
@@ -92,15 +82,18 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
         raise BadInput(f"cannot read {path}: {limits.brief(reason or type(problem).__name__, 80)[1:-1]}") from problem
 
 
-def text(path: Path, encoding: str | None = None) -> Text:
-    """A text file, decoded by its mark, as ``encoding``, as UTF-8, or as Windows' cp1252 where it is not that."""
+def text(path: Path, encoding: str | None = None) -> tuple[bytes, str]:
+    """A text file as UTF-8 with line ends that have a newline, and what it was written in.
+
+    It is decoded by its mark, as ``encoding``, as UTF-8, or as Windows' cp1252 where it is not that.
+    """
     data, written = as_utf8(contents(path), path, encoding)
     if b"\0" in data:
         line = line_of(data, data.index(b"\0"))
         raise BadInput(f"{path} line {line}: a NUL byte; this is no text, or UTF-16 without its mark: save it as UTF-8")
     if b"\n" not in data and b"\r" in data:
         data = data.replace(b"\r", b"\n")
-    return Text(data, written)
+    return data, written
 
 
 def as_utf8(data: bytes, path: Path, encoding: str | None = None) -> tuple[bytes, str]:

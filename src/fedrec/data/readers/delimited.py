@@ -74,7 +74,7 @@ def read(
         raise BadInput(f"{path} has no header, so --columns has nothing to choose from; put names into its first line")
     names = columns.by_name(cells, path, chosen) if header else columns.by_position(len(cells), path)
     share = share if share is not None else SHARE if given else 0.0
-    return from_table(table, names, int(header), given=given, cut_end=cut_end, share=share, found=cells)
+    return from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
 
 
 def from_table(
@@ -99,14 +99,14 @@ def from_table(
     place = partial(table.place, header_lines=header_lines, expected=len(names) if parsed.n_torn else None)
     if table.encoding == "cp1252":
         notes.append(f"{table.path.name} is not UTF-8: read as cp1252")
-    listed = columns.Columns(names, found if found is not None and header_lines else names)
+    said = [name.strip() for name in (found if found is not None and header_lines else names)]
     mark = {"\t": "tabs", " ": "blanks", "\x1f": "::"}.get(table.delimiter, table.delimiter)
     understood = Understood(
         source=table.path.name,
         form=f"text with {mark} between cells",
         rows=parsed.data.num_rows,
-        columns=listed.used,
-        ignored=listed.ignored,
+        columns=tuple((what, name) for what, name in zip(names, said, strict=True) if what in columns.KNOWN),
+        ignored=tuple(name for what, name in zip(names, said, strict=True) if what not in columns.KNOWN),
         encoding=table.encoding,
     )
     return meanings.rows_of(

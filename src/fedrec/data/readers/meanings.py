@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.data import limits
-from fedrec.data.readers import ids
 from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import Times, in_range, moments, numbers
@@ -42,7 +41,7 @@ def rows_of(
 
     for what in ("user", "item", "client"):
         if what in columns:
-            ids.check(columns[what], what, faults)
+            check_ids(columns[what], what, faults)
     said = list(notes)
     comma = False
     if ratings is None and "rating" in columns:
@@ -90,6 +89,35 @@ def rows_of(
             unreadable_at=listed,
         ),
     )
+
+
+def require_ids(users: pa.ChunkedArray, items: pa.ChunkedArray, faults: Faults) -> None:
+    """Refuse a file in which an id is no id, or a row has another fault."""
+    check_ids(users, "user", faults)
+    check_ids(items, "item", faults)
+    faults.kept()
+
+
+def check_ids(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
+    """Count rows without an id among the faults; an id that is too long or has line ends is never passed over."""
+    import pyarrow.compute as pc
+
+    def rows(bad: pa.ChunkedArray) -> NDArray[np.bool_]:
+        return np.asarray(pc.fill_null(bad, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+    def refuse(bad: pa.ChunkedArray, why: str) -> None:
+        faults.add(rows(bad), lambda row: why, fatal=True)
+
+    words = pc.utf8_trim_whitespace(column)
+    if (pc.max(pc.binary_length(words)).as_py() or 0) > limits.ID:
+        long = pc.greater(pc.utf8_length(words), limits.ID)
+        refuse(long, f"the {what} id is longer than {limits.ID} characters; is a quote left open before it?")
+    for sign, name in (("\0", "a NUL character"), ("\n", "a line end")):
+        found = pc.match_substring(words, sign)
+        if pc.any(found).as_py():
+            refuse(found, f"{name} in the {what} id; is a quote left open?")
+    blank = pc.equal(pc.binary_length(words), 0)
+    faults.add(rows(pc.or_kleene(blank, pc.is_null(words))), lambda row: f"no {what} id")
 
 
 def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str]:

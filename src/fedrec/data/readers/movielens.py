@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fedrec.data.readers import delimited, recbole
@@ -26,15 +27,12 @@ UNUSED_1M = frozenset(
 def read_tabs(path: Path) -> Rows:
     """``u.data`` of MovieLens-100K, with titles from ``u.item`` beside it."""
     rows = delimited.from_table(Table.open(path, "\t", quoted=False), NAMES, 0)
-    beside = path.with_name("u.item")
-    return rows.with_titles(titles(beside, "|") if beside.is_file() else None)
+    return rows.titled(path, ["u.item"], partial(titles, delimiter="|"))
 
 
 def read_colons(path: Path) -> Rows:
     """``ratings.dat`` of MovieLens-1M (``user::item::rating::time``), with titles from ``movies.dat``."""
-    rows = delimited.from_table(Table.open(path, "::"), NAMES, 0)
-    beside = path.with_name("movies.dat")
-    return rows.with_titles(titles(beside, "::") if beside.is_file() else None)
+    return delimited.from_table(Table.open(path, "::"), NAMES, 0).titled(path, ["movies.dat"], titles)
 
 
 def read_titled(path: Path) -> Rows:
@@ -50,7 +48,7 @@ def read_titled(path: Path) -> Rows:
     beside = path.with_name("ml-1m.item")
     rows = replace(rows, users=pc.replace_substring_regex(rows.users, "^1m_", ""))
     if not beside.is_file():
-        return rows.with_titles(None)
+        return replace(rows, titles=None)
     movies = [cells[0] for line, cells in Table.open(beside, "\t", quoted=False).lines() if line > 1]
     ids = [str(number) for number in range(1, LAST_1M + 1) if number not in UNUSED_1M]
     if len(movies) != len(ids) or len(set(movies)) != len(ids):
@@ -63,11 +61,7 @@ def read_titled(path: Path) -> Rows:
     return replace(rows, items=numbered, titles=dict(zip(ids, movies, strict=True)))
 
 
-def titles(path: Path, delimiter: str) -> dict[str, str]:
-    """Movie id to title: the first two cells of a line."""
-    found: dict[str, str] = {}
-    for line, cells in Table.open(path, delimiter, quoted=False, encoding="latin-1").lines():
-        if len(cells) < 2:
-            raise BadInput(f"{path} line {line}: expected 'id{delimiter}title{delimiter}...'")
-        found[cells[0]] = cells[1]
-    return found
+def titles(path: Path, delimiter: str = "::") -> dict[str, str]:
+    """Movie id to title."""
+    table = Table.open(path, delimiter, quoted=False, encoding="latin-1")
+    return table.titles(f"id{delimiter}title{delimiter}...")

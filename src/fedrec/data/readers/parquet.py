@@ -46,9 +46,8 @@ def read(path: Path, *, chosen: Mapping[str, str] | None = None, share: float = 
         with parquet.ParquetFile(path, read_dictionary=texts, **options) as file:
             table = file.read(list(used.values()))
     except typed.failures() as problem:
-        reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise BadInput(f"cannot read {path}: {limits.brief(reason, 100)[1:-1]}") from problem
+        raise limits.unreadable(path, str(problem) or type(problem).__name__) from problem
     try:
-        return typed.rows_of_table(table, used, found, str(path), "Parquet", lambda row: f"{path} row {row + 1}", share)
+        return typed.rows_of_table(table, used, found, str(path), "Parquet", share)
     except BadInput as bad:
         raise bad if str(path) in str(bad) else BadInput(f"{path}: {bad}") from bad

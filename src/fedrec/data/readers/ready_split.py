@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,18 +75,10 @@ def read(folder: Path) -> Rows:
             split=True,
         ),
     )
-    beside = folder / "movies.dat"
-    return _with_known_titles(whole, movielens.titles(beside, "::")) if beside.is_file() else whole
-
-
-def _with_known_titles(rows: Rows, titles: Mapping[str, str]) -> Rows:
-    """The rows with these titles if every item has one; else without, and a note says so.
-
-    A split may have renumbered its items; titles of other ids would then be wrong titles.
-    """
-    items = set(rows.items.unique().to_pylist())
-    if items <= titles.keys():
-        return rows.with_titles(titles)
-    stray = len(items - titles.keys())
+    titled = whole.titled(folder / "train", ["movies.dat"], movielens.titles)
+    stray = 0 if titled.titles is None else len(set(whole.items.unique().to_pylist()) - titled.titles.keys())
+    if not stray:
+        return titled
+    # a split may have renumbered its items; titles of other ids would then be wrong titles
     note = f"{stray} items of the split are not in movies.dat, so its ids are others: no titles"
-    return replace(rows, notes=(*rows.notes, note))
+    return replace(whole, notes=(*whole.notes, note))

@@ -23,8 +23,7 @@ def read(path: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
             f"{path} line 1: a RecBole header names a type, as in 'user_id:token'; found {limits.brief(header[0])}"
         )
     rows = delimited.from_table(table, columns.by_name(header, path, chosen), 1, found=header)
-    beside = path.with_suffix(".item")
-    return rows.with_titles(titles(beside) if beside.is_file() else None)
+    return rows.titled(path, [path.with_suffix(".item").name], titles)
 
 
 def titles(path: Path) -> dict[str, str] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,9 +54,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.users)
 
-    def with_titles(self, titles: Mapping[str, str] | None) -> Rows:
-        """The same rows with titles for the items."""
-        return replace(self, titles=titles)
+    def titled(self, path: Path, names: Sequence[str], read: Callable[[Path], Mapping[str, str] | None]) -> Rows:
+        """The same rows with titles out of the first of these files that lies beside ``path``, where one does."""
+        found = next((beside for name in names if (beside := path.with_name(name)).is_file()), None)
+        return replace(self, titles=None if found is None else read(found))
 
     def take(self, kept: NDArray[np.int64] | None) -> Rows:
         """Only these rows, which keep their places; None: all."""

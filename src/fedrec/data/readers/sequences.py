@@ -8,8 +8,9 @@ import numpy as np
 
 from fedrec.data import limits
 from fedrec.data.ragged import offsets
-from fedrec.data.readers import content, ids
+from fedrec.data.readers import content
 from fedrec.data.readers.faults import Faults
+from fedrec.data.readers.meanings import require_ids
 from fedrec.data.readers.rows import Rows
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
@@ -20,9 +21,9 @@ def read(path: Path) -> Rows:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    text = content.text(path)
-    content.refuse_long_lines(text.data, path, limits.LONG_LINE)
-    lines = pa.array(text.data.decode("utf-8").replace("\r\n", "\n").split("\n"), pa.string())
+    data, encoding = content.text(path)
+    content.refuse_long_lines(data, path, limits.LONG_LINE)
+    lines = pa.array(data.decode("utf-8").replace("\r\n", "\n").split("\n"), pa.string())
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
     counts = np.asarray(pc.list_value_length(words).to_numpy(zero_copy_only=False), dtype=np.int64)
     cells = pc.list_flatten(words)
@@ -48,10 +49,7 @@ def read(path: Path) -> Rows:
     def place(row: int) -> str:
         return f"{path} line {int(each[row]) + 1}"
 
-    faults = Faults(len(each), place)
-    ids.check(users, "user", faults)
-    ids.check(items, "item", faults)
-    faults.kept()
+    require_ids(users, items, Faults(len(each), place))
     return Rows(
         users=users,
         items=items,
@@ -59,7 +57,7 @@ def read(path: Path) -> Rows:
         place=place,
         notes=("no times; the order of items in a line stands for time",),
         understood=Understood(
-            path.name, "one line per user", len(each), times="the order in a line", encoding=text.encoding
+            path.name, "one line per user", len(each), times="the order in a line", encoding=encoding
         ),
     )
 

@@ -50,19 +50,18 @@ class Table:
         path: Path, delimiter: str, *, quoted: bool = True, encoding: str | None = None, escape: str | None = None
     ) -> Table:
         """Read ``path``; ``delimiter`` is one character, '::', or ' ' for any run of blanks."""
-        found = content.text(path, encoding)
-        data = found.data
+        data, written = content.text(path, encoding)
         content.refuse_long_lines(data, path)
         if delimiter == "::":
             if _LONG.encode() in data:
                 line = content.line_of(data, data.index(_LONG.encode()))
                 raise BadInput(f"{path} line {line}: a control character (0x1f); '::' files have none")
-            return Table(path, data.replace(b"::", _LONG.encode()), _LONG, False, None, found.encoding)
+            return Table(path, data.replace(b"::", _LONG.encode()), _LONG, False, None, written)
         if delimiter == " ":
             if re.search(rb"[ \t]{2}|\t|[ \t]\r?\n|\n[ \t]|^[ \t]|[ \t]$", data):
                 data = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", re.sub(rb"[ \t]+", b" ", data))
-            return Table(path, data, " ", False, None, found.encoding)
-        return Table(path, data, delimiter, quoted, escape, found.encoding)
+            return Table(path, data, " ", False, None, written)
+        return Table(path, data, delimiter, quoted, escape, written)
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """Line number (from 1) and cells of each line that is not empty. Slow and exact."""
@@ -81,6 +80,16 @@ class Table:
                 raise BadInput(f"{self.path} line {reader.line_num}: {problem}; is a quote left open?") from problem
             if cells:
                 yield reader.line_num, cells
+
+    def titles(self, expected: str = "") -> dict[str, str]:
+        """Id to title, the first two cells of a line. A torn line is not as ``expected``; else it costs a title."""
+        found: dict[str, str] = {}
+        for line, cells in self.lines():
+            if len(cells) > 1:
+                found[cells[0]] = cells[1]
+            elif expected:
+                raise BadInput(f"{self.path} line {line}: expected {expected!r}")
+        return found
 
     def first(self) -> list[str]:
         """The cells of the first line that is not empty."""
@@ -164,5 +173,4 @@ class Table:
             found = next(self._torn(expected, header_lines), None)
         except BadInput as bad:
             return bad
-        reason = (said.splitlines() or ["not a table"])[0]
-        return BadInput(found or f"cannot read {self.path}: {limits.brief(reason, 100)[1:-1]}")
+        return BadInput(found) if found else limits.unreadable(self.path, said or "not a table")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
-from fedrec.data.readers.faults import Faults
-from fedrec.data.readers.rows import Place, Rows
+from fedrec.data.readers.faults import SHARE, Faults
+from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
@@ -19,6 +19,7 @@ from fedrec.errors import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FRAME = "DataFrame"
 TEXT = ("user", "item", "client", "title")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 WHOLE = 2.0**53
@@ -45,13 +46,43 @@ def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> d
     return used
 
 
+def is_frame(value: object) -> bool:
+    """Whether this is a table in memory."""
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow") or type(value).__name__ == "DataFrame"
+
+
+def read_frame(frame: Any, *, chosen: Mapping[str, str] | None = None, share: float = SHARE) -> Rows:
+    """Rows of a table in memory; columns are recognised by name as in a CSV with a header."""
+    try:
+        table = _as_arrow(frame)
+        found = [str(name) for name in table.column_names]
+        table = table.rename_columns(found)
+    except failures() as problem:
+        raise limits.unreadable(f"the {FRAME}", str(problem) or type(problem).__name__) from problem
+    return rows_of_table(table, wanted(found, FRAME, chosen), found, FRAME, FRAME, share)
+
+
+def _as_arrow(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    return pa.table(frame)
+
+
 def rows_of_table(
-    table: pa.Table, used: Mapping[str, str], found: list[str], source: str, form: str, place: Place, share: float
+    table: pa.Table, used: Mapping[str, str], found: list[str], source: str, form: str, share: float
 ) -> Rows:
     """Rows of a table that has at least the used columns; ``found`` are all there were."""
     if table.num_rows == 0:
         raise BadInput(f"{source} has no rows; it needs at least one interaction")
-    faults = Faults(table.num_rows, place, share)
+    faults = Faults(table.num_rows, lambda row: f"{source} row {row + 1}", share)
     plain: dict[str, pa.ChunkedArray] = {}
     ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
     times: Times | None = None
@@ -67,7 +98,7 @@ def rows_of_table(
         except failures() as problem:
             kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
             raise BadInput(
-                f"{place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
+                f"{faults.place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
                 f"{limits.brief(column.type)[1:-1]} cannot be used; {kind} can"
             ) from problem
     understood = Understood(

@@ -202,21 +202,14 @@ def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]
 
 def _zone(part: pa.ChunkedArray) -> NDArray[np.int64]:
     """Seconds by which a zone is ahead of UTC."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    coded = pc.dictionary_encode(part)
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    if isinstance(coded, pa.ChunkedArray):
-        return np.zeros(len(part), np.int64)
 
     def ahead(text: str) -> int:
         if len(text) < 5 or text[0] not in "+-":
             return 0
         return (1 if text[0] == "+" else -1) * (int(text[1:3]) * 3600 + int(text[-2:]) * 60)
 
-    seconds = np.array([ahead(text) for text in coded.dictionary.to_pylist()] or [0], dtype=np.int64)
-    return np.asarray(seconds[coded.indices.to_numpy(zero_copy_only=False)])
+    zones, codes = _distinct(part)
+    return np.array([ahead(text) for text in zones.to_pylist()], dtype=np.int64)[codes]
 
 
 def _combined(

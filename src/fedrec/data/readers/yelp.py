@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedrec.data import limits
-from fedrec.data.readers import ids
 from fedrec.data.readers.faults import Faults
+from fedrec.data.readers.meanings import require_ids
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import moments
 from fedrec.errors import BadInput
@@ -54,18 +55,15 @@ def read(path: Path) -> Rows:
     times = moments(pa.chunked_array([dates], pa.string()))
     faults = Faults(len(users), place)
     faults.add(times.bad, lambda row: f"date {limits.brief(dates[row])} is not like '2018-07-07 22:09:11'")
-    columns = pa.chunked_array([users], pa.string()), pa.chunked_array([items], pa.string())
-    for column, what in zip(columns, ("user", "item"), strict=True):
-        ids.check(column, what, faults)
-    faults.kept()
-    return Rows(
-        users=columns[0],
-        items=columns[1],
+    rows = Rows(
+        users=pa.chunked_array([users], pa.string()),
+        items=pa.chunked_array([items], pa.string()),
         ratings=np.array(stars, np.float64),
         times=times.values,
-        titles=_names(path, set(items)),
         place=place,
     )
+    require_ids(rows.users, rows.items, faults)
+    return replace(rows, titles=_names(path, set(items)))
 
 
 def _text(value: object) -> str:

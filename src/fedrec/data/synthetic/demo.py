@@ -40,8 +40,7 @@ def demo(seed: int = 0) -> Interactions:
         users.append(np.full(count, user, np.int32))
         items.append(chosen.astype(np.int32))
         times.append(np.sort(START + draw.integers(0, SPAN, size=count)))
-    titles = np.empty(ITEMS, dtype=object)
-    titles[:] = [f"The {ADJECTIVES[i % PER_GENRE]} {NOUNS[i // PER_GENRE]}" for i in range(ITEMS)]
+    titles = [f"The {ADJECTIVES[i % PER_GENRE]} {NOUNS[i // PER_GENRE]}" for i in range(ITEMS)]
     return Interactions(
         name="demo",
         users=np.concatenate(users),
@@ -49,6 +48,6 @@ def demo(seed: int = 0) -> Interactions:
         user_ids=np.array([f"u{user + 1:03d}" for user in range(USERS)], dtype=np.str_),
         item_ids=np.array([f"i{item + 1:03d}" for item in range(ITEMS)], dtype=np.str_),
         times=np.concatenate(times).astype(np.int64),
-        titles=titles,
+        titles=np.array(titles, dtype=object),
         notes=(f"synthetic world 'demo', seed {seed}",),
     )

@@ -81,8 +81,7 @@ def planted(
     place = (begin[:, None] + np.arange(per_user)[None, :]) % items_per_group  # [users, per_user]
     items = at[answer.group_of_user[:, None], place]
     times = START + STEP * np.arange(per_user, dtype=np.int64)
-    titles = np.empty(len(answer.group_of_item), dtype=object)
-    titles[:] = [f"group {g} place {p}" for g, p in zip(answer.group_of_item, answer.place_of_item, strict=True)]
+    titles = [f"group {g} place {p}" for g, p in zip(answer.group_of_item, answer.place_of_item, strict=True)]
     return Interactions(
         name="planted",
         users=np.repeat(np.arange(n_users, dtype=np.int32), per_user),
@@ -90,7 +89,7 @@ def planted(
         user_ids=np.array([str(user) for user in range(n_users)], dtype=np.str_),
         item_ids=np.array([str(item) for item in range(len(titles))], dtype=np.str_),
         times=np.tile(times, n_users),
-        titles=titles,
+        titles=np.array(titles, dtype=object),
         notes=(f"synthetic world 'planted', {groups} groups, seed {seed}",),
     )
 

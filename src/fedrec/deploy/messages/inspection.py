@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from fedrec.core import misfit
 from fedrec.core.block import Block, World
-from fedrec.core.finite import finite
 from fedrec.core.messages import ANY, Axis, Bound, Limit, Range, Rows, opened
 from fedrec.core.method import Keys, Method, Update
-from fedrec.core.misfit import Misfit
+from fedrec.core.misfit import Misfit, finite
 from fedrec.data.ragged import Int64, Ragged
 from fedrec.privacy.compressed import Compressed
 from fedrec.privacy.fields import contents, coordinates, open_fields

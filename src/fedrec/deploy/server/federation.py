@@ -32,7 +32,7 @@ from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.misfit import Misfit
 from fedrec.core.state import shapes
-from fedrec.core.traffic import download_bytes
+from fedrec.core.wire import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.inspection import Template

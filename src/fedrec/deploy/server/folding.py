@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.finite import finite
 from fedrec.core.method import Keys, Method, Reply
+from fedrec.core.misfit import finite
 
 Uploads = Mapping[str, Any]
 """What nodes sent, by name."""

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.core.finite import finite
 from fedrec.core.loop import Evaluated
 from fedrec.core.method import Keys
-from fedrec.core.misfit import Misfit
+from fedrec.core.misfit import Misfit, finite
 from fedrec.core.sums import Sums
 from fedrec.data.ragged import Int64
 from fedrec.deploy.members import hosts_of
