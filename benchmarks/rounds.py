@@ -10,7 +10,8 @@ take for that method and data. The first round compiles and is left out of the m
 times faster and smaller it became and how far the metrics and losses of all rounds lie apart (relative, the largest);
 both then run without a defence against hostile uploads, which version 0.1.0 did not have.
 Processor seconds stand beside wall-clock seconds, because a busy machine stretches the latter. The last line of a data
-set adds them up over the methods, as ``--board`` rounds of each would take (fewer of those that learn nothing more).
+set adds them up over the methods, as ``--board`` rounds of each would take (fewer of those that learn nothing more); as
+a folder of the leaderboard, ``--board runs/leaderboard`` counts the rounds that each method's run there (seed 0) took.
 """
 
 from __future__ import annotations
@@ -112,8 +113,16 @@ def line(method: str, data: str, sources: str, found: dict[str, Any]) -> str:
     )
 
 
+def rounds_on(board: str, method: str, data: str) -> int:
+    """How many rounds of a method the board counts: as many as were asked for, or as its finished run took."""
+    if board.isdigit():
+        return int(board)
+    found: dict[str, Any] = json.loads((Path(board) / data / f"{method}-seed0" / "result.json").read_text())
+    return int(found["rounds"])
+
+
 def compare(
-    method: str, data: str, options: dict[str, Any], trees: dict[str, Path], repeats: int, board: int
+    method: str, data: str, options: dict[str, Any], trees: dict[str, Path], repeats: int, board: str
 ) -> dict[str, float]:
     """Print the rows of one case; the processor seconds of its rounds on a board, by tree."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
@@ -136,7 +145,7 @@ def compare(
             f"{apart(runs['before'][0]['figures'], runs['now'][0]['figures']):.1e}",
             flush=True,
         )
-    return {name: least(name, ("cpu",)) * (runs[name][0]["enough"] or board) for name in trees}
+    return {name: least(name, ("cpu",)) * (runs[name][0]["enough"] or rounds_on(board, method, data)) for name in trees}
 
 
 def main() -> None:
@@ -152,7 +161,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--before", type=Path, help="another tree's src, measured in turn with ours")
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--board", type=int, default=100, help="rounds that the sum over the methods counts [100]")
+    parser.add_argument("--board", default="100", help="rounds that the sum counts, or a leaderboard's folder [100]")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -176,7 +185,7 @@ def main() -> None:
             own = compare(method, data, from_command_line, trees, given.repeats, given.board)
             spent = {name: spent[name] + own[name] for name in trees}
         hours = ", ".join(f"{name} {seconds / 3600:.2f}" for name, seconds in spent.items())
-        print(f"  {data}, core hours of {given.board} rounds of every method: {hours}", flush=True)
+        print(f"  {data}, core hours of all methods (board {given.board}): {hours}", flush=True)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 
 
