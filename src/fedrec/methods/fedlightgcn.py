@@ -22,6 +22,7 @@ from fedrec.learn.torch.graphs import train_graphs
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
+    Init,
     ItemDownload,
     ItemServer,
     ItemUpload,
@@ -35,7 +36,7 @@ class FedLightGcnSettings(EmbeddingSettings):
     """Settings of FedLightGCN."""
 
     backbone: Literal["mf"] = Field("mf", description="scores after convolution are dot products")
-    init: Literal["positive", "uniform", "normal"] = Field("normal", description="fresh embeddings")
+    init: Init = Field("normal", description="fresh embeddings")
     init_scale: float = Field(0.1, gt=0, description="scale of fresh embeddings")
     objective: Literal["bpr"] = Field("bpr", description="pairwise loss")
     negatives: int = Field(1, ge=1, description="negatives per positive")

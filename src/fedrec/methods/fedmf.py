@@ -25,7 +25,6 @@ from fedrec.methods._shared.embedding import (
     ItemUpload,
     LocalModel,
     UserVectors,
-    stacked,
     vectors_stay,
 )
 from fedrec.methods._shared.gradients import WHOLE, GradientServer
@@ -68,13 +67,11 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
-        once = FedMf(
-            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
-        )
-        descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
+        once = self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"})
+        descent = self.train(improved.users, download.items, {}, block, keys, chosen=once, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)
         # rows hold minus the gradient: the change that a step of rate one would make
-        local = LocalModel(download.items, None, stacked({}, {}))
+        local = LocalModel(download.items, None, {})
         return Update(kept, ItemUpload(descent.rows, {}), improved.loss, local)
 
     def finish(self, server: Any, sums: Sums, keys: Keys) -> ItemServer:

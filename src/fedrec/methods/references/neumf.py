@@ -12,13 +12,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fedrec import keyed
 from fedrec.backbones.neumf import NeuMf
 from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
 from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.data.ragged import Int64
 from fedrec.keyed import U64
+from fedrec.methods._shared.embedding import fresh_network
 from fedrec.methods.references.mf import CentralMfSettings, Factors, folded_users, fresh_factors, moved, one_round
 
 
@@ -54,8 +54,7 @@ class CentralNeuMf(InEpochs[NeuralFactors]):
     )
 
     def start(self, data: Central, keys: Keys) -> NeuralFactors:
-        one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
-        networks = {name: values[0] for name, values in NeuMf().start(one, self.settings.dim).items()}
+        networks = fresh_network(NeuMf(), keys.seed, self.settings.dim)
         return NeuralFactors(*fresh_factors(data, keys, self.settings.dim), networks)
 
     def step(self, state: NeuralFactors, data: Central, keys: Keys) -> tuple[NeuralFactors, float]:

@@ -27,7 +27,7 @@ from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
-from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
+from fedrec.methods._shared.embedding import fresh, fresh_items
 from fedrec.methods.two_views.fediar_state import (
     FedIarSettings,
     IarDownload,
@@ -138,16 +138,14 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer, rate)
 
     def start_server(self, world: World, keys: Keys) -> IarServer:
-        start = {"dim": self.settings.dim, "init": self.settings.init, "init_scale": self.settings.items_scale}
-        return IarServer(fresh_items(world, keys, EmbeddingSettings(**start)))
+        return IarServer(fresh_items(world, keys, self.settings, scale=self.settings.items_scale))
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
-        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
-        users = fresh(keys.users(block, "users"), 2 * chosen.dim, start)
+        users = fresh(keys.users(block, "users"), 2 * chosen.dim, chosen)
         if chosen.scorer_start == "common":
             same = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
-            users[:, chosen.dim :] = fresh(same, chosen.dim, start)
+            users[:, chosen.dim :] = fresh(same, chosen.dim, chosen)
         networks = self.backbone(False).start(keys.clients(block, "networks"), 2 * chosen.dim)
         del networks["bias"]
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)

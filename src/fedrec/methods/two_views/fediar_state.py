@@ -13,6 +13,7 @@ from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
 from fedrec.data.ragged import Int32
+from fedrec.methods._shared.embedding import Init
 
 
 class FedIarSettings(TrainingSettings):
@@ -51,7 +52,7 @@ class FedIarSettings(TrainingSettings):
     gamma: float = Field(1e-2, gt=0, description="what is added to keep matrices regular (gamma)")
     clusters: int = Field(16, ge=1, description="truncation of the Dirichlet process (M)")
     concentration: float = Field(1.0, gt=0, description="concentration of the Dirichlet process (alpha)")
-    init: Literal["positive", "uniform", "normal"] = Field("uniform", description="fresh embeddings")
+    init: Init = Field("uniform", description="fresh embeddings")
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors and score functions")
     items_scale: float = Field(0.01, gt=0, description="scale of the fresh item table")
     private_budget_mb: int = memory_before_disk(4096, "local item tables")

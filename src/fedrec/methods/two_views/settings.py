@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
+from fedrec.methods._shared.embedding import Init
 
 
 class TwoViewSettings(TrainingSettings):
@@ -38,7 +39,7 @@ class TwoViewSettings(TrainingSettings):
     engine: Literal["auto", "torch"] = Field(
         "auto", description="gradients written out where they are (auto), or torch's own (torch)"
     )
-    init: Literal["positive", "uniform", "normal"] = Field(
+    init: Init = Field(
         "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
     )
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")

@@ -1,28 +1,14 @@
-"""Item tables of a block of clients: how they start, are stacked, read and multiplied."""
+"""Item tables of a block of clients: how they are read and multiplied."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from fedrec import keyed
 from fedrec.backbones.tables import ItemTable
 from fedrec.core import wire
-from fedrec.core.block import Block, World
+from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Rows
-from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64
-from fedrec.methods._shared.embedding import EmbeddingSettings, fresh
-
-
-def fresh_table(world: World, keys: Keys, chosen: Any, purpose: str, scale: float) -> Float32:
-    """A fresh item table ``[n_items, d]``; zeros for a scale of 0."""
-    if not scale:
-        return np.zeros((world.n_items, chosen.dim), np.float32)
-    base = keyed.stream(keys.seed, keys.round, purpose)
-    start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=scale)
-    return fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), chosen.dim, start)
 
 
 def prototypes(block: Block, common: Float32 | None, tables: Float32 | None) -> Float32:

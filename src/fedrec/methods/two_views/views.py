@@ -20,13 +20,12 @@ from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload, fresh, fresh_items, fresh_network
 from fedrec.methods._shared.mean import MeanOfChanges
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
 from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import RATES, Objective
-from fedrec.methods.two_views.tables import fresh_table
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
@@ -76,24 +75,22 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         chosen = self.settings
         networks: dict[str, Array] = {}
         if self.backbone.kernel is None:
-            one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
-            networks = {name: values[0] for name, values in self.backbone.start(one, chosen.dim).items()}
+            networks = fresh_network(self.backbone, keys.seed, chosen.dim)
         if chosen.transfer == "ace":
             networks |= start_generator(keyed.stream(keys.seed, "transfer"), chosen.dim, chosen.layers)
         elif chosen.transfer != "none":
             networks[MATRIX] = np.eye(chosen.dim, dtype=np.float32)
-        return ItemServer(fresh_table(world, keys, chosen, "items", chosen.shared_scale), networks)
+        return ItemServer(fresh_items(world, keys, chosen, "items", chosen.shared_scale), networks)
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
         chosen = self.settings
-        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
         if self.common_start():
             one = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
-            users = np.repeat(fresh(one, chosen.dim, start), block.n_users, axis=0)
+            users = np.repeat(fresh(one, chosen.dim, chosen), block.n_users, axis=0)
         else:
-            users = fresh(keys.users(block, "users"), chosen.dim, start)
+            users = fresh(keys.users(block, "users"), chosen.dim, chosen)
         # every client starts from the same private table: what differs later is what it learnt itself
-        table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
+        table = fresh_items(world, keys, chosen, "private items", chosen.private_scale)
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
         tables = disk_array.zeros((block.n_clients, *table.shape), budget)
         disk_array.fill(tables, table)
