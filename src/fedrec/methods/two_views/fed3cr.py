@@ -24,10 +24,9 @@ from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
 from fedrec.methods._shared.gradients import GradientServer
 from fedrec.methods.two_views.fedrap import regularisers, schedule
-from fedrec.methods.two_views.held import TwoViewPrivate
 from fedrec.methods.two_views.plugged import BASES
-from fedrec.methods.two_views.settings import TwoViewSettings
-from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
+from fedrec.methods.two_views.settings import TwoViewPrivate, TwoViewSettings
+from fedrec.methods.two_views.step import Batch, Objective, Positives, Transfer, recommendation
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def complementarity(enhanced: Tensor, personal: Tensor, chosen: Objective) -> Te
 class Fed3crSettings(TwoViewSettings):
     """Settings of Fed3CR."""
 
-    transfer: Literal["none", "consensus", "unified", "ace"] = Field(
+    transfer: Transfer = Field(
         "ace",
         description="how the consensus is enhanced: ace (Eq. 9-12), not at all, by a learnt matrix (Figure 5a), or "
         "by one matrix for both views (Figure 5b)",

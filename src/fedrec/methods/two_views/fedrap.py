@@ -21,9 +21,8 @@ from fedrec.core.block import Block
 from fedrec.core.method import Card, Keys, Update
 from fedrec.methods._shared.embedding import ItemDownload, ItemUpload
 from fedrec.methods.registry import find
-from fedrec.methods.two_views.held import TwoViewPrivate
-from fedrec.methods.two_views.settings import TwoViewSettings
-from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
+from fedrec.methods.two_views.settings import TwoViewPrivate, TwoViewSettings
+from fedrec.methods.two_views.step import Batch, Objective, Positives, Reduction, recommendation
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class FedRapSettings(TwoViewSettings):
         "none",
         description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)",
     )
-    reduction: Literal["sum", "mean"] = Field("mean", description="how samples of a mini-batch add up")
+    reduction: Reduction = Field("mean", description="how samples of a mini-batch add up")
     lr: float = Field(0.5, gt=0, description="rate of the affine score function (network, public code: 0.5)")
     lr_items: float = Field(200.0, ge=0, description="rate of both tables (public code: 200 to 1000)")
     scorer_start: Literal["own", "common"] = Field(

@@ -23,8 +23,7 @@ from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload, fresh, fresh_items, fresh_network
 from fedrec.methods._shared.mean import MeanOfChanges
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
-from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
-from fedrec.methods.two_views.settings import TwoViewSettings
+from fedrec.methods.two_views.settings import LocalViews, TwoViewPrivate, TwoViewSettings
 from fedrec.methods.two_views.step import RATES, Objective
 
 if TYPE_CHECKING:
