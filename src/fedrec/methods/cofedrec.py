@@ -59,8 +59,6 @@ class CoDownload(messages.Download):
 
 
 class CoFedRecSettings(EmbeddingSettings):
-    """Settings of CoFedRec."""
-
     categories: int = Field(6, ge=1, description="item clusters K")
     groups: int = Field(4, ge=1, description="user clusters")
 

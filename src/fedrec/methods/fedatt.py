@@ -31,8 +31,6 @@ from fedrec.methods._shared.embedding import (
 
 
 class FedAttSettings(EmbeddingSettings):
-    """Settings of FedAtt."""
-
     epsilon: float = Field(
         1.0, gt=0, description="step size of the server; 1 moves it all the way to the attentive mean"
     )

@@ -36,8 +36,6 @@ from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class FedFastSettings(EmbeddingSettings):
-    """Settings of FedFast."""
-
     clusters: int = Field(10, ge=1, description="clusters of k-means (FedCA section 6.1: 10)")
     r: float = Field(
         0.6, gt=0, le=1, description="share of each cluster that represents it in a round (FedCA section 6.1)"

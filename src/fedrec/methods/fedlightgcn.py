@@ -33,8 +33,6 @@ from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class FedLightGcnSettings(EmbeddingSettings):
-    """Settings of FedLightGCN."""
-
     backbone: Literal["mf"] = Field("mf", description="scores after convolution are dot products")
     init: Init = Field("normal", description="fresh embeddings")
     init_scale: float = Field(0.1, gt=0, description="scale of fresh embeddings")

@@ -32,8 +32,6 @@ from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class FedMfSettings(EmbeddingSettings):
-    """Settings of FedMF."""
-
     exchange: Literal["gradients", "parameters"] = Field(
         "gradients", description="what is averaged: gradients (the paper), or tables (FedCIA's weighted summation)"
     )

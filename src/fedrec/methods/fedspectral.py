@@ -36,8 +36,6 @@ from fedrec.methods.fedease import NothingPrivate
 
 
 class FedSpectralSettings(PrivacySettings):
-    """Settings of FedSpectral."""
-
     k: int = Field(32, ge=1, description="eigenvectors; an upload is an [items, k + 1] table")
     rank: int = Field(
         0,

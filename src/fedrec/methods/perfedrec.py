@@ -31,8 +31,6 @@ from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class PerFedRecSettings(PersonalSettings):
-    """Settings of PerFedRec."""
-
     clusters: int = Field(10, ge=1, description="clusters of k-means (FedCA section 6.1: 10)")
     cluster_share: float = Field(
         0.5, ge=0, le=1, description="share of the cluster's model in what a client starts from; the rest is global"

@@ -161,10 +161,8 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         elif self.settings.tune:
             tuned = self.tuned(private, model.items, block)
             users, changes = tuned.users, tuned.rows
-        elif self.backbone.sequential:
-            from fedrec.learn.torch.sequential import represented
-
-            users = represented(block, model.items, self.backbone, private.networks, self.device)
+        else:
+            users = self.users_with(private, model.items, private.networks, block)
         held = ItemTable(model.items, changes)
         return held.scores(users, block.client_of_user, items, self.backbone, self.function(private))
 

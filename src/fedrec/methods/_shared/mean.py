@@ -73,7 +73,7 @@ class MeanOfChanges:
         """The largest weight of a client with at most so many users; None where there are no weights."""
         return None
 
-    def sum_fields(self, server: ItemServer, users: int) -> dict[str, SumField]:
+    def sum_fields(self, server: Any, users: int) -> dict[str, SumField]:
         return mean_fields(server, self.largest_weight(len(server.items), users))
 
     def summands(self, upload: Any, download: Any) -> Summands:

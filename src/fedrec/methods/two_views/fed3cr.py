@@ -23,7 +23,7 @@ from fedrec.core.method import Card, Keys, Update
 from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
 from fedrec.methods._shared.gradients import GradientServer
-from fedrec.methods.two_views.fedrap import regularisers, schedule
+from fedrec.methods.two_views.fedrap import regularisers
 from fedrec.methods.two_views.plugged import BASES
 from fedrec.methods.two_views.settings import TwoViewPrivate, TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, Transfer, recommendation
@@ -122,8 +122,6 @@ def complementarity(enhanced: Tensor, personal: Tensor, chosen: Objective) -> Te
 
 
 class Fed3crSettings(TwoViewSettings):
-    """Settings of Fed3CR."""
-
     transfer: Transfer = Field(
         "ace",
         description="how the consensus is enhanced: ace (Eq. 9-12), not at all, by a learnt matrix (Figure 5a), or "
@@ -219,5 +217,4 @@ class Fed3cr(TwoViews):
     def extra(self, number: int) -> dict[str, Any]:
         if self.settings.base != "fedrap":
             return {}
-        rise = schedule("none", number)
-        return {"lambda_": self.settings.lambda_ * rise, "mu": self.settings.mu * rise}
+        return {"lambda_": self.settings.lambda_, "mu": self.settings.mu}

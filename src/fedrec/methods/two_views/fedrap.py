@@ -59,8 +59,6 @@ def schedule(kind: str, number: int) -> float:
 
 
 class FedRapSettings(TwoViewSettings):
-    """Settings of FedRAP."""
-
     lambda_: float = Field(0.1, ge=0, description="weight of the difference of the two tables (public code: 0.1)")
     mu: float = Field(0.1, ge=0, description="weight of the shared table's sparsity (public code: 0.1)")
     schedule: Literal["none", "tanh"] = Field(

@@ -61,10 +61,7 @@ class Reader:
         with torch.no_grad():  # few clients at a time: a generator is larger than a table
             for few in range(0, clients, FEW):
                 part = slice(few, few + FEW)
-                layers = {n: torch.from_numpy(networks[n]) for n in names}
-                layers = {
-                    n: layer + torch.from_numpy(own[n][part]) if n in own else layer for n, layer in layers.items()
-                }
+                layers = {n: torch.from_numpy(networks[n] + own[n][part] if n in own else networks[n]) for n in names}
                 found[part] = generate(inputs[part], layers)[0].numpy()
         return found
 
