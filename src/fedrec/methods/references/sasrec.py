@@ -78,16 +78,9 @@ class CentralSasRec(InEpochs[Attention]):
         everyone = one_client(data)
         draws, batches = keys.users(everyone, "negatives"), keys.clients(everyone, "batches")
         trained = train_sequences(
-            everyone,
-            state.items,
-            self.settings,
-            draws,
-            batches,
-            self.backbone(),
-            state.networks,
-            self.device,
+            everyone, state.items, self.settings, draws, batches, self.backbone(), state.networks, self.device,
             negatives=self.settings.negatives,
-        )
+        )  # fmt: skip
         items = moved(state.items, trained) * np.float32(1.0 - self.settings.shrink)
         networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
         return Attention(items, networks), float(trained.loss[0])
