@@ -25,6 +25,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
 from fedrec.core.messages import Array, Float32, Rows, concatenate, per_client, shared
 from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.sums import Folding
 from fedrec.data.ragged import Int64, offsets
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
@@ -37,7 +38,7 @@ from fedrec.methods._shared.embedding import (
     moved,
     vectors_stay,
 )
-from fedrec.methods._shared.mean import fold_mean
+from fedrec.methods._shared.mean import mean_fields, moved_by_mean, weighed
 
 
 @dataclass(frozen=True)
@@ -119,20 +120,16 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         category = self.draw_category(server, keys)
         inside = np.zeros(len(server.items), bool)
         inside[category] = True
-        clients: list[Int64] = []
-        parts: list[Rows] = []
-
-        def alike(reply: Reply[ItemUpload]) -> NDArray[np.float64]:
-            clients.append(reply.clients)
+        folding, parts = Folding(mean_fields(server, 1.0)), []
+        for reply in replies:
+            folding.add(reply.clients, weighed(reply.upload, np.ones(len(reply.clients))))
             parts.append(only(reply.upload.rows, inside))
-            return np.ones(len(reply.clients))
-
-        after = fold_mean(server, replies, alike)
-        if not clients:
+        if not parts:
             return server
+        sums = folding.sums()
+        after, taking = moved_by_mean(server, sums), sums.clients
         # a client's change is against what it downloaded: its group's rows, in last round's category
         old = np.zeros(server.items.shape, np.float64)
-        taking = np.concatenate(clients)
         if len(server.category):
             sizes = np.bincount(server.group[taking], minlength=len(server.rows))
             old[server.category] = np.tensordot(sizes / len(taking), server.rows.astype(np.float64), (0, 0))
@@ -143,7 +140,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         rows = np.zeros((self.settings.groups, len(category), server.items.shape[1]), np.float32)
         for number in range(self.settings.groups):
             total, size = np.zeros(server.items.shape, np.float64), 0
-            for ids, part in zip(clients, parts, strict=True):
+            for ids, part in zip(folding.clients, parts, strict=True):
                 own = (group[ids] == number).astype(np.float64)
                 add_rows(total, part, own)
                 size += int(own.sum())

@@ -19,15 +19,7 @@ from fedrec.core.fold import Float64
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Keys, Reply
 from fedrec.core.sums import Summand
-from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
-    EmbeddingSettings,
-    ItemDownload,
-    ItemServer,
-    ItemUpload,
-    UserVectors,
-    vectors_stay,
-)
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemServer, ItemUpload, SharedTable, vectors_stay
 
 
 class FedAttSettings(EmbeddingSettings):
@@ -37,7 +29,7 @@ class FedAttSettings(EmbeddingSettings):
     distance: Literal["l2", "l1"] = Field("l2", description="norm in which a client's distance is measured")
 
 
-class FedAtt(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedAtt(SharedTable):
     """Q <- Q + epsilon sum_u a_u (Q_u - Q) with a = softmax of the distances ||Q_u - Q||, for each layer."""
 
     name = "fedatt"

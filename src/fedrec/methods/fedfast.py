@@ -19,6 +19,7 @@ from fedrec import keyed
 from fedrec.core.block import Block
 from fedrec.core.messages import per_client
 from fedrec.core.method import Keys, Reply
+from fedrec.core.sums import Folding
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import Float64, kmeans
@@ -30,7 +31,7 @@ from fedrec.methods._shared.embedding import (
     UserVectors,
     vectors_stay,
 )
-from fedrec.methods._shared.mean import fold_mean
+from fedrec.methods._shared.mean import mean_fields, moved_by_mean, weighed
 from fedrec.methods._shared.personal import lowest, tickets
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
@@ -87,8 +88,10 @@ class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownloa
         labels = kmeans(features, self.settings.clusters, keyed.stream(keys.seed, keys.round, "clusters"))
         weights = representative_weights(labels, drawn, self.settings.r)
         ends = np.cumsum([len(reply.clients) for reply in answered])[:-1]
-        each = iter(np.split(weights, ends))
-        return fold_mean(server, answered, lambda reply: next(each))
+        folding = Folding(mean_fields(server, 1.0))
+        for reply, own in zip(answered, np.split(weights, ends), strict=True):
+            folding.add(reply.clients, weighed(reply.upload, own))
+        return moved_by_mean(server, folding.sums())
 
 
 def representative_weights(labels: Int64, tickets: NDArray[np.unsignedinteger], share: float) -> Float64:

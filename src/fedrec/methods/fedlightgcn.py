@@ -19,16 +19,7 @@ from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
-    EmbeddingSettings,
-    Init,
-    ItemDownload,
-    ItemServer,
-    ItemUpload,
-    LocalModel,
-    UserVectors,
-)
+from fedrec.methods._shared.embedding import EmbeddingSettings, Init, ItemUpload, LocalModel, SharedTable
 from fedrec.methods._shared.mean import MeanOfChanges
 
 
@@ -41,7 +32,7 @@ class FedLightGcnSettings(EmbeddingSettings):
     layers: int = Field(3, ge=1, description="layers of convolution")
 
 
-class FedLightGcn(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedLightGcn(MeanOfChanges, SharedTable):
     """Q = (1/K) sum_k Q_k, before convolution."""
 
     name = "fedlightgcn"

@@ -18,13 +18,11 @@ from fedrec.core.block import Block, World
 from fedrec.core.method import Keys, Update
 from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
     EmbeddingSettings,
-    ItemDownload,
     ItemServer,
     ItemUpload,
     LocalModel,
-    UserVectors,
+    SharedTable,
     vectors_stay,
 )
 from fedrec.methods._shared.gradients import WHOLE, GradientServer
@@ -39,7 +37,7 @@ class FedMfSettings(EmbeddingSettings):
     server_lr: float = Field(0.05, gt=0, description="the server's learning rate")
 
 
-class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedMf(MeanOfChanges, SharedTable):
     """Gradients of the item table are summed on the server; user vectors stay."""
 
     name = "fedmf"

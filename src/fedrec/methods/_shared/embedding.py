@@ -192,6 +192,10 @@ class EmbeddingMethod(Method[S, P, U, D]):
         return represented(block, table, self.backbone, networks, self.device)
 
 
+SharedTable: TypeAlias = EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]
+"""One table for everybody, and changes of it."""
+
+
 def moved(networks: dict[str, Array], changes: dict[str, Array]) -> dict[str, Array]:
     """Network parameters of each client: the shared ones (or its own) plus its changes ``[clients, ...]``."""
     return {name: networks[name] + change for name, change in changes.items()}

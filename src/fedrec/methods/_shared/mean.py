@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from fedrec.core.fold import Float64
 from fedrec.core.messages import Array
-from fedrec.core.method import Keys, Reply
-from fedrec.core.sums import Folding, SumField, Summand, Summands, Sums
+from fedrec.core.method import Keys
+from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.methods._shared.embedding import ItemServer
 
 Server = TypeVar("Server", bound=ItemServer)
@@ -49,14 +48,6 @@ def moved_by_mean(server: Server, sums: Sums) -> Server:
 def network(name: str) -> str:
     """The sum of a network's layer."""
     return f"networks[{name}]"
-
-
-def fold_mean(server: Server, replies: Iterable[Reply[Any]], weights: Callable[[Reply[Any]], Float64]) -> Server:
-    """Move the server by the mean of changes with weights ``[clients]`` that only the server can give."""
-    folding = Folding(mean_fields(server, 1.0))
-    for reply in replies:
-        folding.add(reply.clients, weighed(reply.upload, weights(reply)))
-    return moved_by_mean(server, folding.sums())
 
 
 class MeanOfChanges:
