@@ -25,7 +25,8 @@ from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
 from fedrec.core.messages import Array, Float32, Rows, concatenate, per_client, shared
 from fedrec.core.method import Keys, Reply, Update
-from fedrec.data.ragged import Int64
+from fedrec.core.sums import Folding
+from fedrec.data.ragged import Int64, offsets
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
@@ -33,11 +34,11 @@ from fedrec.methods._shared.embedding import (
     ItemServer,
     ItemUpload,
     LocalModel,
-    Mean,
     UserVectors,
-    stacked,
+    moved,
     vectors_stay,
 )
+from fedrec.methods._shared.mean import mean_fields, moved_by_mean, weighed
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,6 @@ class CoDownload(messages.Download):
 
 
 class CoFedRecSettings(EmbeddingSettings):
-    """Settings of CoFedRec."""
-
     categories: int = Field(6, ge=1, description="item clusters K")
     groups: int = Field(4, ge=1, description="user clusters")
 
@@ -114,45 +113,41 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         users = private.users.copy()
         for positions, one in zip(members, found, strict=True):
             messages.scatter(UserVectors(users), block, positions, UserVectors(one.users))
-        local = LocalModel(
-            download.items, added(download.changes, sent.rows), stacked(download.networks, sent.networks)
-        )
+        local = LocalModel(download.items, added(download.changes, sent.rows), moved(download.networks, sent.networks))
         return Update(replace(private, users=users), sent, loss, local)
 
     def aggregate(self, server: CoServer, replies: Iterator[Reply[ItemUpload]], keys: Keys) -> CoServer:
         category = self.draw_category(server, keys)
         inside = np.zeros(len(server.items), bool)
         inside[category] = True
-        mean = Mean.like(server)
-        clients, parts = [], []
+        folding, parts = Folding(mean_fields(server, 1.0)), []
         for reply in replies:
-            mean.add(reply.upload, np.ones(len(reply.clients)))
-            clients.append(reply.clients)
+            folding.add(reply.clients, weighed(reply.upload, np.ones(len(reply.clients))))
             parts.append(only(reply.upload.rows, inside))
-        if not mean.weight:
+        if not parts:
             return server
+        sums = folding.sums()
+        after, taking = moved_by_mean(server, sums), sums.clients
         # a client's change is against what it downloaded: its group's rows, in last round's category
         old = np.zeros(server.items.shape, np.float64)
-        taking = np.concatenate(clients)
         if len(server.category):
             sizes = np.bincount(server.group[taking], minlength=len(server.rows))
             old[server.category] = np.tensordot(sizes / len(taking), server.rows.astype(np.float64), (0, 0))
-        moved = mean.applied(server)
-        common = (moved.items + old).astype(np.float32)
+        common = (after.items + old).astype(np.float32)
         group = server.group.copy()
         features = np.concatenate([client_means(part, len(category)) for part in parts])
         group[taking] = cluster(features, self.settings.groups, keyed.stream(keys.seed, keys.round, "groups"))
         rows = np.zeros((self.settings.groups, len(category), server.items.shape[1]), np.float32)
         for number in range(self.settings.groups):
             total, size = np.zeros(server.items.shape, np.float64), 0
-            for ids, part in zip(clients, parts, strict=True):
+            for ids, part in zip(folding.clients, parts, strict=True):
                 own = (group[ids] == number).astype(np.float64)
                 add_rows(total, part, own)
                 size += int(own.sum())
             if size:
                 was = group_start(server, taking[group[taking] == number])
                 rows[number] = (server.items + was + total / size - common)[category]
-        return CoServer(common, moved.networks, category, rows, group)
+        return CoServer(common, after.networks, category, rows, group)
 
     def draw_category(self, server: CoServer, keys: Keys) -> Int64:
         """Items of one of the K categories, drawn for this round."""
@@ -185,8 +180,7 @@ def only(rows: Rows, inside: NDArray[np.bool_]) -> Rows:
     """The rows of wanted items."""
     keep = inside[rows.ids]
     counts = np.add.reduceat(np.append(keep, False).astype(np.int64), rows.start[:-1]) * (np.diff(rows.start) > 0)
-    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Rows(start, rows.ids[keep], rows.values[keep], rows.n_items)
+    return Rows(offsets(counts), rows.ids[keep], rows.values[keep], rows.n_items)
 
 
 def client_means(rows: Rows, size: int) -> NDArray[np.float64]:
@@ -208,8 +202,7 @@ def added(first: Rows, second: Rows) -> Rows:
     values[inverse[: len(first.ids)]] = first.values  # a client lists an item once in each of the two
     values[inverse[len(first.ids) :]] += second.values
     counts = np.bincount(unique // first.n_items, minlength=clients)
-    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Rows(start, (unique % first.n_items).astype(np.int32), values, first.n_items)
+    return Rows(offsets(counts), (unique % first.n_items).astype(np.int32), values, first.n_items)
 
 
 def cluster(values: NDArray[np.floating], count: int, seed: int) -> Int64:

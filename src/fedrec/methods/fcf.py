@@ -7,18 +7,11 @@ recommendation", 2019; here with the local training of FedCA section 6.1, where 
 
 from __future__ import annotations
 
-from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
-    ItemDownload,
-    ItemServer,
-    ItemUpload,
-    UserVectors,
-    vectors_stay,
-)
+from fedrec.methods._shared.embedding import SharedTable, vectors_stay
 from fedrec.methods._shared.mean import MeanOfChanges
 
 
-class Fcf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class Fcf(MeanOfChanges, SharedTable):
     """Every client counts the same: Q = (1/n) sum_u Q_u."""
 
     name = "fcf"

@@ -10,36 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from fedrec.core.fold import Float64, add_rows, weighted_sum
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Keys, Reply
-from fedrec.data.ragged import Int64
-from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
-    EmbeddingSettings,
-    ItemDownload,
-    ItemServer,
-    ItemUpload,
-    UserVectors,
-    vectors_stay,
-)
+from fedrec.core.sums import Summand
+from fedrec.methods._shared.embedding import EmbeddingSettings, ItemServer, ItemUpload, SharedTable, vectors_stay
 
 
 class FedAttSettings(EmbeddingSettings):
-    """Settings of FedAtt."""
-
     epsilon: float = Field(
         1.0, gt=0, description="step size of the server; 1 moves it all the way to the attentive mean"
     )
     distance: Literal["l2", "l1"] = Field("l2", description="norm in which a client's distance is measured")
 
 
-class FedAtt(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedAtt(SharedTable):
     """Q <- Q + epsilon sum_u a_u (Q_u - Q) with a = softmax of the distances ||Q_u - Q||, for each layer."""
 
     name = "fedatt"
@@ -61,27 +51,26 @@ class FedAtt(EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload])
         items = Attentive(np.zeros(server.items.shape))
         layers = {name: Attentive(np.zeros(layer.shape)) for name, layer in server.networks.items()}
         for reply in replies:
-            items.add_rows(reply.upload.rows, self.distances_of_rows(reply.upload.rows))
+            items.add(reply.upload.rows, self.distances(reply.upload.rows))
             for name, change in reply.upload.networks.items():
-                layers[name].add(change, self.distances(change.reshape(len(change), -1)))
+                layers[name].add(change, self.distances(change))
         if not items.weight:
             return server
-        epsilon = self.settings.epsilon
-        moved = {
-            name: (server.networks[name] + epsilon * layer.mean()).astype(np.float32) for name, layer in layers.items()
-        }
-        return replace(server, items=(server.items + epsilon * items.mean()).astype(np.float32), networks=moved)
 
-    def distances(self, flat: Array) -> Float64:
-        """``[clients]`` norm of each client's change ``[clients, numbers]``."""
-        values = flat.astype(np.float64)
-        return np.asarray(np.abs(values).sum(1) if self.settings.distance == "l1" else np.sqrt((values**2).sum(1)))
+        def moved(before: Array, changes: Attentive) -> Array:
+            return np.asarray(before + self.settings.epsilon * changes.mean(), np.float32)
 
-    def distances_of_rows(self, rows: Rows) -> Float64:
-        """``[clients]`` distance of each client's table from the global one: rows that did not change add nothing."""
-        owner: Int64 = np.repeat(np.arange(rows.n_clients), np.diff(rows.start))
-        each = np.abs(rows.values) if self.settings.distance == "l1" else rows.values.astype(np.float64) ** 2
-        total = np.bincount(owner, each.sum(1, dtype=np.float64), minlength=rows.n_clients)
+        networks = {name: moved(server.networks[name], layer) for name, layer in layers.items()}
+        return replace(server, items=moved(server.items, items), networks=networks)
+
+    def distances(self, change: Rows | Array) -> Float64:
+        """``[clients]`` norm of each client's change of a layer or of a table (whose other rows add nothing)."""
+        values = change.values if isinstance(change, Rows) else change.reshape(len(change), -1)
+        wide = values.astype(np.float64)
+        total = (np.abs(wide) if self.settings.distance == "l1" else wide**2).sum(1)
+        if isinstance(change, Rows):
+            owner = np.repeat(np.arange(change.n_clients), np.diff(change.start))
+            total = np.bincount(owner, total, minlength=change.n_clients)
         return np.asarray(total if self.settings.distance == "l1" else np.sqrt(total))
 
 
@@ -106,15 +95,10 @@ class Attentive:
         self.weight += float(weights.sum())
         return weights
 
-    def add_rows(self, rows: Rows, scores: Float64) -> None:
-        """Changes of tables, one score each."""
+    def add(self, changes: Rows | Array, scores: Float64) -> None:
+        """Changes of a table or of a layer ``[clients, ...]``, one score each."""
         if len(scores):
-            add_rows(self.total, rows, self._weights(scores))
-
-    def add(self, changes: Any, scores: Float64) -> None:
-        """Changes of a layer ``[clients, ...]``, one score each."""
-        if len(scores):
-            self.total += weighted_sum(changes, self._weights(scores))
+            Summand(changes, self._weights(scores)).add_to(self.total)
 
     def mean(self) -> Float64:
         return self.total / self.weight

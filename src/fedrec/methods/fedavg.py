@@ -12,6 +12,7 @@ import numpy as np
 
 from fedrec.core.block import Block
 from fedrec.core.messages import Limit, per_client
+from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
@@ -46,7 +47,7 @@ class FedAvg(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, WeightedUpl
         departures=("the number of interactions leaves the client without noise",),
     )
 
-    def upload(self, trained: Trained, block: Block) -> WeightedUpload:
+    def upload(self, trained: Trained, download: ItemDownload, block: Block, keys: Keys) -> WeightedUpload:
         return WeightedUpload(trained.rows, trained.networks, block.sizes.astype(np.int64))
 
     def weights(self, upload: WeightedUpload) -> Int64:

@@ -49,8 +49,6 @@ LARGEST = 65_535
 
 
 class FedEaseSettings(PrivacySettings):
-    """Settings of FedEASE."""
-
     lam: float = Field(500.0, gt=0, description="L2 penalty lambda on the weights, as in ease")
     upload_form: Literal["dense", "rows"] = Field(
         "rows",

@@ -30,8 +30,6 @@ from fedrec.methods.fedease import NothingPrivate
 
 
 class FedElsaSettings(PrivacySettings):
-    """Settings of FedELSA."""
-
     dim: int = Field(64, ge=1, le=256, description="columns d of A; an upload is an [items, d] table")
     server_lr: float = Field(0.03, gt=0, description="the server's rate, for Adam along the mean gradient")
 

@@ -18,8 +18,10 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.core.block import Block
 from fedrec.core.messages import per_client
-from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.method import Keys, Reply
+from fedrec.core.sums import Folding
 from fedrec.data.ragged import Int64
+from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import Float64, kmeans
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
@@ -27,15 +29,14 @@ from fedrec.methods._shared.embedding import (
     ItemDownload,
     ItemServer,
     UserVectors,
-    fold_mean,
     vectors_stay,
 )
+from fedrec.methods._shared.mean import mean_fields, moved_by_mean, weighed
+from fedrec.methods._shared.personal import lowest, tickets
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class FedFastSettings(EmbeddingSettings):
-    """Settings of FedFast."""
-
     clusters: int = Field(10, ge=1, description="clusters of k-means (FedCA section 6.1: 10)")
     r: float = Field(
         0.6, gt=0, le=1, description="share of each cluster that represents it in a round (FedCA section 6.1)"
@@ -74,30 +75,23 @@ class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownloa
         ),
     )
 
-    def local_update(
-        self, private: UserVectors, download: ItemDownload, block: Block, keys: Keys
-    ) -> Update[UserVectors, TicketUpload]:
-        done = super().local_update(private, download, block, keys)
-        upload = TicketUpload(
-            rows=done.upload.rows,
-            networks=done.upload.networks,
-            sizes=block.sizes.astype(np.int32),
-            profiles=interacted(block, download.items, done.upload.rows),
-            tickets=(keys.clients(block, "representative") >> np.uint64(32)).astype(np.uint32),
-        )
-        return Update(done.private, upload, done.loss, done.local)
+    def upload(self, trained: Trained, download: ItemDownload, block: Block, keys: Keys) -> TicketUpload:
+        profiles, drawn = interacted(block, download.items, trained.rows), tickets(block, keys, "representative")
+        return TicketUpload(trained.rows, trained.networks, block.sizes.astype(np.int32), profiles, drawn)
 
     def aggregate(self, server: ItemServer, replies: Iterator[Reply[TicketUpload]], keys: Keys) -> ItemServer:
         answered = list(replies)  # clusters are known only when everybody has answered
         if not answered:
             return server
         features = np.concatenate([centres(reply.upload) for reply in answered])
-        tickets = np.concatenate([reply.upload.tickets for reply in answered])
+        drawn = np.concatenate([reply.upload.tickets for reply in answered])
         labels = kmeans(features, self.settings.clusters, keyed.stream(keys.seed, keys.round, "clusters"))
-        weights = representative_weights(labels, tickets, self.settings.r)
+        weights = representative_weights(labels, drawn, self.settings.r)
         ends = np.cumsum([len(reply.clients) for reply in answered])[:-1]
-        each = iter(np.split(weights, ends))
-        return fold_mean(server, iter(answered), lambda reply: next(each))
+        folding = Folding(mean_fields(server, 1.0))
+        for reply, own in zip(answered, np.split(weights, ends), strict=True):
+            folding.add(reply.clients, weighed(reply.upload, own))
+        return moved_by_mean(server, folding.sums())
 
 
 def representative_weights(labels: Int64, tickets: NDArray[np.unsignedinteger], share: float) -> Float64:
@@ -108,7 +102,6 @@ def representative_weights(labels: Int64, tickets: NDArray[np.unsignedinteger], 
     weights = np.zeros(len(labels))
     for cluster in np.unique(labels):
         members = np.flatnonzero(labels == cluster)
-        wanted = max(1, round(share * len(members)))
-        chosen = members[np.argsort(tickets[members], kind="stable")[:wanted]]
-        weights[chosen] = len(members) / (len(labels) * wanted)
+        chosen = members[lowest(tickets[members], share)]
+        weights[chosen] = len(members) / (len(labels) * len(chosen))
     return weights

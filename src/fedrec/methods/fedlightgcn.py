@@ -19,30 +19,20 @@ from fedrec.core.messages import Float32
 from fedrec.core.method import Card, Keys, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
-    EmbeddingSettings,
-    ItemDownload,
-    ItemServer,
-    ItemUpload,
-    LocalModel,
-    UserVectors,
-)
+from fedrec.methods._shared.embedding import EmbeddingSettings, Init, ItemUpload, LocalModel, SharedTable
 from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class FedLightGcnSettings(EmbeddingSettings):
-    """Settings of FedLightGCN."""
-
     backbone: Literal["mf"] = Field("mf", description="scores after convolution are dot products")
-    init: Literal["positive", "uniform", "normal"] = Field("normal", description="fresh embeddings")
+    init: Init = Field("normal", description="fresh embeddings")
     init_scale: float = Field(0.1, gt=0, description="scale of fresh embeddings")
     objective: Literal["bpr"] = Field("bpr", description="pairwise loss")
     negatives: int = Field(1, ge=1, description="negatives per positive")
     layers: int = Field(3, ge=1, description="layers of convolution")
 
 
-class FedLightGcn(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedLightGcn(MeanOfChanges, SharedTable):
     """Q = (1/K) sum_k Q_k, before convolution."""
 
     name = "fedlightgcn"

@@ -18,14 +18,11 @@ from fedrec.core.block import Block, World
 from fedrec.core.method import Keys, Update
 from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import (
-    EmbeddingMethod,
     EmbeddingSettings,
-    ItemDownload,
     ItemServer,
     ItemUpload,
     LocalModel,
-    UserVectors,
-    stacked,
+    SharedTable,
     vectors_stay,
 )
 from fedrec.methods._shared.gradients import WHOLE, GradientServer
@@ -33,8 +30,6 @@ from fedrec.methods._shared.mean import MeanOfChanges
 
 
 class FedMfSettings(EmbeddingSettings):
-    """Settings of FedMF."""
-
     exchange: Literal["gradients", "parameters"] = Field(
         "gradients", description="what is averaged: gradients (the paper), or tables (FedCIA's weighted summation)"
     )
@@ -42,7 +37,7 @@ class FedMfSettings(EmbeddingSettings):
     server_lr: float = Field(0.05, gt=0, description="the server's learning rate")
 
 
-class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]):
+class FedMf(MeanOfChanges, SharedTable):
     """Gradients of the item table are summed on the server; user vectors stay."""
 
     name = "fedmf"
@@ -68,13 +63,11 @@ class FedMf(MeanOfChanges, EmbeddingMethod[ItemServer, UserVectors, ItemUpload, 
         if self.settings.exchange == "parameters" or download.networks:
             return super().local_update(private, download, block, keys)
         improved = self.train(private.users, download.items, {}, block, keys, lr_items=0.0)
-        once = FedMf(
-            self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"}), self.device
-        )
-        descent = once.train(improved.users, download.items, {}, block, keys, lr_users=0.0, lr_items=1.0)
+        once = self.settings.model_copy(update={"epochs": 1, "batch_size": WHOLE, "optimizer": "sgd"})
+        descent = self.train(improved.users, download.items, {}, block, keys, chosen=once, lr_users=0.0, lr_items=1.0)
         kept = replace(private, users=improved.users)
         # rows hold minus the gradient: the change that a step of rate one would make
-        local = LocalModel(download.items, None, stacked({}, {}))
+        local = LocalModel(download.items, None, {})
         return Update(kept, ItemUpload(descent.rows, {}), improved.loss, local)
 
     def finish(self, server: Any, sums: Sums, keys: Keys) -> ItemServer:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fedrec.methods._shared.embedding import EmbeddingSettings, vectors_stay
+from fedrec.methods._shared.embedding import EmbeddingSettings, Init, vectors_stay
 from fedrec.methods.fedavg import FedAvg
 
 
@@ -18,9 +18,7 @@ class FedNcfSettings(EmbeddingSettings):
     """Settings of FedNCF: those of FedAvg with a network as scorer."""
 
     backbone: Literal["mf", "ncf"] = Field("ncf", description="scoring model: ncf (layers) or mf (dot product)")
-    init: Literal["positive", "uniform", "normal"] = Field(
-        "uniform", description="fresh embeddings; layers want both signs"
-    )
+    init: Init = Field("uniform", description="fresh embeddings; layers want both signs")
     init_scale: float = Field(0.5, gt=0, description="scale of fresh embeddings")
     weight_decay: float = Field(0.001, ge=0, description="L2 penalty on network layers (FedCA: lambda = 0.001)")
 

@@ -12,7 +12,7 @@ rounds told it: more eigenpairs than a table has columns, in fewer rounds (:mod:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,8 +36,6 @@ from fedrec.methods.fedease import NothingPrivate
 
 
 class FedSpectralSettings(PrivacySettings):
-    """Settings of FedSpectral."""
-
     k: int = Field(32, ge=1, description="eigenvectors; an upload is an [items, k + 1] table")
     rank: int = Field(
         0,
@@ -206,41 +204,31 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         if not answered:
             return server
         scale = server.n_clients / answered  # part of the clients stands for all of them
-        now = SpectralServer(
-            server.sent, server.vectors, server.values, server.degrees + total[:, k], server.answers + answered,
-            server.n_clients,
-        )  # fmt: skip
-        metric = self.diagonal(population_degrees(now))
-        if isinstance(server, GatheringServer):
-            return self.gathered(server, now, total[:, :k] * scale, metric)
+        now = replace(server, degrees=server.degrees + total[:, k], answers=server.answers + answered)
+        metric, returned = self.diagonal(population_degrees(now)), total[:, :k] * scale
+        if isinstance(now, GatheringServer):
+            return self.gathered(now, returned, metric)
         before = Pairs(server.vectors.astype(np.float64), server.values.astype(np.float64))
         share = answered / server.n_clients if server.answers else 1.0
-        sent = server.sent.astype(np.float64)
-        found = subspace_iteration.step(sent, total[:, :k] * scale, metric, before, share)
-        return SpectralServer(
-            at_unit_scale(subspace_iteration.sent_of(found, metric)).astype(np.float32),
-            found.vectors.astype(np.float32),
-            found.values.astype(np.float32),
-            now.degrees,
-            now.answers,
-            now.n_clients,
+        found = subspace_iteration.step(server.sent.astype(np.float64), returned, metric, before, share)
+        return replace(
+            now,
+            sent=at_unit_scale(subspace_iteration.sent_of(found, metric)).astype(np.float32),
+            vectors=found.vectors.astype(np.float32),
+            values=found.values.astype(np.float32),
         )
 
-    def gathered(
-        self, server: GatheringServer, now: SpectralServer, returned: Float64, metric: Float64
-    ) -> GatheringServer:
+    def gathered(self, now: GatheringServer, returned: Float64, metric: Float64) -> GatheringServer:
         """All directions so far with one more block of them."""
         root, back = np.sqrt(metric)[:, None], inverse_root(metric)[:, None]
-        vectors, images = server.vectors.astype(np.float64), server.images.astype(np.float64)
-        space = block_krylov.grown(vectors, images, server.sent.astype(np.float64) * root, returned * back)
-        return GatheringServer(
-            at_unit_scale(space.block * back).astype(np.float32),
-            space.vectors.astype(np.float32),
-            space.values.astype(np.float32),
-            now.degrees,
-            now.answers,
-            now.n_clients,
-            space.images.astype(np.float32),
+        vectors, images = now.vectors.astype(np.float64), now.images.astype(np.float64)
+        space = block_krylov.grown(vectors, images, now.sent.astype(np.float64) * root, returned * back)
+        return replace(
+            now,
+            sent=at_unit_scale(space.block * back).astype(np.float32),
+            vectors=space.vectors.astype(np.float32),
+            values=space.values.astype(np.float32),
+            images=space.images.astype(np.float32),
         )
 
     def diagonal(self, degrees: Any) -> Any:

@@ -28,6 +28,7 @@ from fedrec.methods._shared.personal import (
     PersonalModel,
     StackSettings,
     TicketUpload,
+    blended,
     collect,
     fresh_networks,
     fresh_tables,
@@ -121,10 +122,7 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
 
     def blended(self, own: Float32, common: Float32) -> Float32:
         """Where a client starts: between its own table and the shared one ``[clients, n_items, d]``."""
-        share = np.float32(self.settings.personal_share)
-        result = own * share
-        result += (1 - share) * common
-        return result
+        return blended(own, common, self.settings.personal_share)
 
     def train(self, users: Any, table: Any, networks: Any, block: Block, keys: Keys, **more: Any) -> Trained:
         factor = self.settings.lr_items_factor

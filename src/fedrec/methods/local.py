@@ -17,7 +17,8 @@ from fedrec.core.messages import Array, Float32, per_client, per_user
 from fedrec.core.method import Card, Keys, Update
 from fedrec.core.sums import SumField, Summands, Sums
 from fedrec.data.ragged import Int32, Int64
-from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items, moved
+from fedrec.methods._shared.personal import add_changes
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,8 @@ class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
 
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         trained = self.train(private.users, private.tables, private.networks, block, keys)
-        owner = np.repeat(np.arange(block.n_clients), np.diff(trained.rows.start))
-        private.tables[owner, trained.rows.ids] += trained.rows.values
-        networks = {name: private.networks[name] + change for name, change in trained.networks.items()}
+        add_changes(private.tables, np.arange(block.n_clients), trained.rows)
+        networks = moved(private.networks, trained.networks)
         return Update(OwnModel(trained.users, private.tables, networks), Nothing(), trained.loss)
 
     def sum_fields(self, server: NoServer, users: int) -> dict[str, SumField]:

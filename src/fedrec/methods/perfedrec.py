@@ -26,13 +26,11 @@ from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import kmeans, sketch
 from fedrec.maths.graphs import smoothed
 from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors, vectors_stay
-from fedrec.methods._shared.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings
+from fedrec.methods._shared.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings, blended
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
 
 class PerFedRecSettings(PersonalSettings):
-    """Settings of PerFedRec."""
-
     clusters: int = Field(10, ge=1, description="clusters of k-means (FedCA section 6.1: 10)")
     cluster_share: float = Field(
         0.5, ge=0, le=1, description="share of the cluster's model in what a client starts from; the rest is global"
@@ -125,10 +123,7 @@ class PerFedRec(PersonalMethod[ClusterServer, UserVectors, ProfileUpload, Cluste
 
     def blended(self, own: Array, common: Array) -> Array:
         """The cluster's model and the global one, ``[clients, ...]``."""
-        share = np.float32(self.settings.cluster_share)
-        result = own * share
-        result += (1 - share) * common
-        return result
+        return blended(own, common, self.settings.cluster_share)
 
     def sent(self, trained: Trained, model: PersonalModel, block: Block, keys: Keys) -> ProfileUpload:
         wanted = self.settings.features == "profile"

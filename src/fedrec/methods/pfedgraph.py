@@ -37,8 +37,6 @@ from fedrec.methods._shared.personal import (
 
 
 class PFedGraphSettings(StackSettings):
-    """Settings of pFedGraph."""
-
     alpha: float = Field(0.5, ge=0, description="weight of model similarity (FedCA Eq. 8)")
     similarity: Literal["distance", "cosine"] = Field(
         "distance",

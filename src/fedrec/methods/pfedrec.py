@@ -23,17 +23,17 @@ from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, per_client, per_user
 from fedrec.core.method import Card, Keys, Update
 from fedrec.data.ragged import Int32
-from fedrec.learn.samples import draw
-from fedrec.learn.train import train_block
 from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
+    Init,
     ItemDownload,
     ItemServer,
     ItemUpload,
     LocalModel,
     fresh_items,
+    moved,
 )
 from fedrec.methods._shared.mean import MeanOfChanges
 
@@ -48,7 +48,7 @@ class PFedRecSettings(EmbeddingSettings):
     lr_items_factor: float = Field(
         80.0, ge=0, description="item rows learn at lr * this * n_items (lr_eta = 80); 0: at lr"
     )
-    init: Literal["positive", "uniform", "normal"] = Field("normal", description="fresh item embeddings")
+    init: Init = Field("normal", description="fresh item embeddings")
     init_scale: float = Field(1.0, gt=0, description="scale of fresh item embeddings")
     tune: bool = Field(
         True, description="whether a client tunes the table it downloads before it recommends (not only in training)"
@@ -123,17 +123,16 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
     def train(self, users: Any, table: Any, networks: Any, block: Block, keys: Keys, **more: Any) -> Trained:
         """First the score function, then the item table, on the same samples."""
         first = super().train(users, table, networks, block, keys, lr_items=0.0, **more)
-        moved = {name: networks[name] + change for name, change in first.networks.items()}
-        frozen = self.still()
-        then = EmbeddingMethod.train(
-            frozen, first.users, table, moved, block, keys, lr_users=0.0, lr_items=self.item_rate(block)
-        )
+        then = super().train(
+            first.users, table, moved(networks, first.networks), block, keys,
+            chosen=self.still(), lr_users=0.0, lr_items=self.item_rate(block),
+        )  # fmt: skip
         return Trained(then.users, then.rows, then.loss, first.networks)
 
-    def still(self) -> PFedRec:
-        """This method with layers that do not move: what is left to learn is the item table."""
+    def still(self) -> Any:
+        """Settings with which layers do not move: what is left to learn is the item table."""
         rate = 1e-30  # a rate of zero is out of range for settings; nothing moves in 32 bits
-        return PFedRec(self.settings.model_copy(update={"lr": rate, "weight_decay": 0.0}), self.device)
+        return self.settings.model_copy(update={"lr": rate, "weight_decay": 0.0})
 
     def item_rate(self, block: Block) -> float:
         """The item rows' learning rate: lr * lr_eta * n_items."""
@@ -145,7 +144,7 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
     ) -> Update[ScoreFunction, ItemUpload]:
         before = self.function(private)
         trained = self.train(private.users, download.items, before, block, keys)
-        after = {name: before[name] + change for name, change in trained.networks.items()}
+        after = moved(before, trained.networks)
         kept = replace(
             private,
             users=trained.users,
@@ -162,26 +161,16 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         elif self.settings.tune:
             tuned = self.tuned(private, model.items, block)
             users, changes = tuned.users, tuned.rows
-        elif self.backbone.sequential:
-            from fedrec.learn.torch.sequential import represented
-
-            users = represented(block, model.items, self.backbone, private.networks, self.device)
+        else:
+            users = self.users_with(private, model.items, private.networks, block)
         held = ItemTable(model.items, changes)
         return held.scores(users, block.client_of_user, items, self.backbone, self.function(private))
 
     def tuned(self, private: ScoreFunction, table: Float32, block: Block) -> Trained:
         """Post-tuning: the item step alone, on samples that are the client's own and the same every time."""
-        chosen, still, rate = self.settings, self.still().settings, self.item_rate(block)
-        if self.backbone.sequential:
-            from fedrec.learn.torch.sequential import train_sequences
-
-            draws = keyed.mix(private.streams[block.client_of_user] + block.user_keys)
-            return train_sequences(
-                block, table, still, draws, private.streams, self.backbone, private.networks, self.device,
-                lr_items=rate, negatives=chosen.negatives,
-            )  # fmt: skip
-        samples = draw(block, chosen.negatives, private.streams, chosen.engine, chosen.objective, self.device)
-        return train_block(
-            block, samples, private.users, table, still, private.streams, self.backbone,
-            self.function(private), self.device, lr_users=0.0, lr_items=rate,
+        streams = private.streams
+        draws = keyed.mix(streams[block.client_of_user] + block.user_keys) if self.backbone.sequential else streams
+        return self.train_on(
+            private.users, table, self.function(private), block, draws, streams, self.still(),
+            lr_users=0.0, lr_items=self.item_rate(block),
         )  # fmt: skip

@@ -30,10 +30,10 @@ _FUSE = ("contract",)  # a * b + c in one rounding; divisions and roots stay cor
 
 
 class Code:
-    """A few words to write vector code with."""
+    """A few words to write vector code with; vectors are of LANES numbers, or of as many as ``vector`` has."""
 
-    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
-        self.builder = builder
+    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any, vector: Any = _VECTOR) -> None:
+        self.builder, self.vector = builder, vector
         self.data = context.make_array(array_type)(context, builder, array).data
 
     def element(self, offset: Any, inside: int = 0) -> Any:
@@ -43,7 +43,7 @@ class Code:
 
     def place(self, offset: Any, inside: int = 0) -> Any:
         """Pointer to the vector that begins there."""
-        return self.builder.bitcast(self.element(offset, inside), _VECTOR.as_pointer())
+        return self.builder.bitcast(self.element(offset, inside), self.vector.as_pointer())
 
     def load(self, offset: Any, inside: int = 0) -> Any:
         return self.builder.load(self.place(offset, inside), align=4)
@@ -54,10 +54,11 @@ class Code:
     def spread(self, number: Any) -> Any:
         """A number, in every lane."""
         if isinstance(number, float):
-            return ir.Constant(_VECTOR, [number] * LANES)
-        single = self.builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return self.builder.shuffle_vector(single, ir.Constant(_VECTOR, ir.Undefined), lanes)
+            return ir.Constant(self.vector, [number] * self.vector.count)
+        nothing = ir.Constant(self.vector, ir.Undefined)
+        single = self.builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.vector.count), [0] * self.vector.count)
+        return self.builder.shuffle_vector(single, nothing, lanes)
 
     def times(self, left: Any, right: Any) -> Any:
         return self.builder.fmul(left, right, flags=_FUSE)
@@ -76,11 +77,11 @@ class Code:
         root = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.sqrt.v{LANES}f32")
         return self.builder.call(root, [vector])
 
-    def sum(self, vector: Any) -> Any:
+    def sum(self, vector: Any, start: Any = ir.Constant(_FLOAT, 0.0)) -> Any:
         """All lanes of a vector, added up as a tree: the order is fixed here, so every machine rounds alike."""
-        kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
-        reduce = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f32")
-        return self.builder.call(reduce, [ir.Constant(_FLOAT, 0.0), vector], fastmath=("reassoc",))
+        kind, name = ir.FunctionType(_FLOAT, [_FLOAT, self.vector]), f"llvm.vector.reduce.fadd.v{self.vector.count}f32"
+        reduce = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(reduce, [start, vector], fastmath=("reassoc",))
 
     def each_block(self, blocks: Any) -> Any:
         return cgutils.for_range(self.builder, blocks)

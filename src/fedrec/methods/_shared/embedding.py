@@ -6,10 +6,9 @@ item table Q (shared), network weights Theta where the backbone has layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -19,14 +18,16 @@ from fedrec.backbones import find as find_backbone
 from fedrec.backbones.tables import ItemTable
 from fedrec.core import messages
 from fedrec.core.block import Block, World
-from fedrec.core.fold import Float64, add_rows, weighted_sum
 from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
-from fedrec.core.method import Card, Keys, Method, Reply, Update
+from fedrec.core.method import Card, D, Keys, Method, P, S, U, Update
 from fedrec.core.settings import TrainingSettings
 from fedrec.data.ragged import Int32, Int64
+from fedrec.keyed import U64
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
 from fedrec.learn.trained import Trained
+
+Init: TypeAlias = Literal["positive", "uniform", "normal"]
 
 
 class EmbeddingSettings(TrainingSettings):
@@ -35,7 +36,7 @@ class EmbeddingSettings(TrainingSettings):
     backbone: Literal["mf", "ncf", "sasrec"] = Field(
         "mf", description="scoring model: mf (dot product), ncf (layers) or sasrec (attention over the last items)"
     )
-    init: Literal["positive", "uniform", "normal"] = Field(
+    init: Init = Field(
         "positive",
         description="fresh embeddings: uniform on [0, scale], uniform on [-scale, scale], or normal",
     )
@@ -82,34 +83,40 @@ class ItemUpload(messages.Upload):
     networks: dict[str, Array] = per_client()  # [clients, ...]
 
 
-S = TypeVar("S")
-P = TypeVar("P", bound=messages.Private)
-U = TypeVar("U", bound=messages.Upload)
-D = TypeVar("D", bound=messages.Download)
-
-
 vectors_stay = partial(Card, private="user vectors, interactions")
 """The card of a method that keeps user vectors and interactions on the client, and nothing else."""
 
 
-def fresh(keys: keyed.U64, dim: int, settings: EmbeddingSettings) -> Float32:
-    """Fresh embeddings, a row per key ``[len(keys), dim]``; a row depends on its own key only."""
+def fresh(keys: U64, dim: int, settings: Any, scale: float | None = None) -> Float32:
+    """Fresh embeddings, a row per key ``[len(keys), dim]``; a row depends on its own key only.
+
+    ``settings.init`` says how they are drawn, ``scale`` (by default ``settings.init_scale``) how large; 0: zeros.
+    """
+    scale = settings.init_scale if scale is None else scale
+    if not scale:
+        return np.zeros((len(keys), dim), np.float32)
     if settings.init == "positive":
-        values = keyed.uniform(keys, dim) * settings.init_scale
+        values = keyed.uniform(keys, dim)
     elif settings.init == "uniform":
-        values = (2.0 * keyed.uniform(keys, dim) - 1.0) * settings.init_scale
+        values = 2.0 * keyed.uniform(keys, dim) - 1.0
     else:
-        values = keyed.normal(keys, dim) * settings.init_scale
-    return values.astype(np.float32)
+        values = keyed.normal(keys, dim)
+    return (values * scale).astype(np.float32)
 
 
-def fresh_items(world: World, keys: Keys, settings: EmbeddingSettings, purpose: str = "items") -> Float32:
+def fresh_items(world: World, keys: Keys, settings: Any, purpose: str = "items", scale: float | None = None) -> Float32:
     """A fresh item table ``[n_items, d]``."""
     base = keyed.stream(keys.seed, keys.round, purpose)
-    return fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), settings.dim, settings)
+    return fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), settings.dim, settings, scale)
 
 
-class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
+def fresh_network(backbone: Any, seed: int, dim: int) -> dict[str, Array]:
+    """A fresh network, one for everybody."""
+    one = np.array([keyed.stream(seed, "networks")], np.uint64)
+    return {name: values[0] for name, values in backbone.start(one, dim).items()}
+
+
+class EmbeddingMethod(Method[S, P, U, D]):
     """Local training with a downloaded table; subclasses say how uploads are folded."""
 
     Settings: ClassVar[type[Any]] = EmbeddingSettings
@@ -122,8 +129,7 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
         self.backbone = find_backbone(self.settings.backbone)
 
     def start_server(self, world: World, keys: Keys) -> Any:
-        one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
-        networks = {name: values[0] for name, values in self.backbone.start(one, self.settings.dim).items()}
+        networks = fresh_network(self.backbone, keys.seed, self.settings.dim)
         return ItemServer(fresh_items(world, keys, self.settings), networks)
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> Any:
@@ -134,35 +140,35 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
 
     def train(self, users: Float32, table: Float32, networks: Any, block: Block, keys: Keys, **more: Any) -> Trained:
         """LocalTraining of Algorithm 1 (FedCA) for the whole block: draw samples, then E epochs."""
+        draws = (keys.users if self.backbone.sequential else keys.clients)(block, "negatives")
+        return self.train_on(users, table, networks, block, draws, keys.clients(block, "batches"), **more)
+
+    def train_on(
+        self, users: Float32, table: Float32, networks: Any, block: Block, draws: U64, order: U64,
+        chosen: Any = None, **more: Any,
+    ) -> Trained:  # fmt: skip
+        """The same from given streams: ``draws`` of negatives (of clients, or of users read in sequence), ``order``.
+
+        ``chosen`` takes the place of the method's settings; ``more`` goes to the engine.
+        """
+        chosen = chosen or self.settings
         if self.backbone.sequential:
             from fedrec.learn.torch.sequential import train_sequences
 
-            draws, order = keys.users(block, "negatives"), keys.clients(block, "batches")
             return train_sequences(
-                block, table, self.settings, draws, order, self.backbone, networks, self.device,
-                negatives=self.settings.negatives, **more,
+                block, table, chosen, draws, order, self.backbone, networks, self.device,
+                negatives=chosen.negatives, **more,
             )  # fmt: skip
-        engine = self.settings.engine
-        samples = draw(
-            block,
-            self.settings.negatives,
-            keys.clients(block, "negatives"),
-            engine,
-            self.settings.objective,
-            self.device,
-        )
-        order = keys.clients(block, "batches")
-        return train_block(
-            block, samples, users, table, self.settings, order, self.backbone, networks, self.device, **more
-        )
+        samples = draw(block, chosen.negatives, draws, chosen.engine, chosen.objective, self.device)
+        return train_block(block, samples, users, table, chosen, order, self.backbone, networks, self.device, **more)
 
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         trained = self.train(private.users, download.items, download.networks, block, keys)
-        local = LocalModel(download.items, trained.rows, stacked(download.networks, trained.networks))
+        local = LocalModel(download.items, trained.rows, moved(download.networks, trained.networks))
         kept = replace(private, users=trained.users)
-        return Update(kept, self.upload(trained, block), trained.loss, local)
+        return Update(kept, self.upload(trained, download, block, keys), trained.loss, local)
 
-    def upload(self, trained: Trained, block: Block) -> Any:
+    def upload(self, trained: Trained, download: Any, block: Block, keys: Keys) -> Any:
         """What leaves: changes of items and networks."""
         return ItemUpload(trained.rows, trained.networks)
 
@@ -186,45 +192,10 @@ class EmbeddingMethod(Method[S, P, U, D], Generic[S, P, U, D]):
         return represented(block, table, self.backbone, networks, self.device)
 
 
-def stacked(base: dict[str, Array], changes: dict[str, Array]) -> dict[str, Array]:
-    """Network parameters of each client: the shared ones plus its changes ``[clients, ...]``."""
-    return {name: base[name][None] + change for name, change in changes.items()}
+SharedTable: TypeAlias = EmbeddingMethod[ItemServer, UserVectors, ItemUpload, ItemDownload]
+"""One table for everybody, and changes of it."""
 
 
-@dataclass
-class Mean:
-    """A weighted mean of item and network changes, folded as uploads come."""
-
-    items: Float64
-    networks: dict[str, Float64] = field(default_factory=dict)
-    weight: float = 0.0
-
-    @classmethod
-    def like(cls, server: ItemServer) -> Mean:
-        return cls(np.zeros(server.items.shape, np.float64))
-
-    def add(self, upload: Any, weights: Float64) -> None:
-        """``weights`` ``[clients]``, one for each client of the upload."""
-        add_rows(self.items, upload.rows, weights)
-        for name, change in upload.networks.items():
-            self.networks[name] = self.networks.get(name, 0.0) + weighted_sum(change, weights)
-        self.weight += float(weights.sum())
-
-    def applied(self, server: ItemServer) -> ItemServer:
-        """The server's state moved by the mean change."""
-        if not self.weight:
-            return server
-        items = (server.items + self.items / self.weight).astype(np.float32)
-        moved = {
-            name: (server.networks[name] + total / self.weight).astype(np.float32)
-            for name, total in self.networks.items()
-        }
-        return replace(server, items=items, networks={**server.networks, **moved})
-
-
-def fold_mean(server: ItemServer, replies: Iterator[Reply[Any]], weights: Any) -> ItemServer:
-    """Move the server by the weighted mean of changes; ``weights(reply)`` gives ``[clients]``."""
-    mean = Mean.like(server)
-    for reply in replies:
-        mean.add(reply.upload, np.asarray(weights(reply), np.float64))
-    return mean.applied(server)
+def moved(networks: dict[str, Array], changes: dict[str, Array]) -> dict[str, Array]:
+    """Network parameters of each client: the shared ones (or its own) plus its changes ``[clients, ...]``."""
+    return {name: networks[name] + change for name, change in changes.items()}

@@ -3,13 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fedrec.core.fold import Float64
 from fedrec.core.messages import Array
 from fedrec.core.method import Keys
 from fedrec.core.sums import SumField, Summand, Summands, Sums
 from fedrec.methods._shared.embedding import ItemServer
+
+Server = TypeVar("Server", bound=ItemServer)
+
+
+def mean_fields(server: ItemServer, largest: float | None) -> dict[str, SumField]:
+    """The sums that a mean of changes needs; ``largest`` is the largest weight, None where there are no weights."""
+    found = {"items": SumField(server.items.shape, largest or 1.0)}
+    found |= {network(name): SumField(layer.shape, largest or 1.0) for name, layer in server.networks.items()}
+    if largest is not None:
+        found["weight"] = SumField((), bound=largest, protected=False)
+    return found
+
+
+def weighed(upload: Any, weights: Array | None) -> Summands:
+    """What clients add to these sums; ``weights`` ``[clients]``."""
+    found = {"items": Summand(upload.rows, weights)}
+    found |= {network(name): Summand(change, weights) for name, change in upload.networks.items()}
+    if weights is not None:
+        found["weight"] = Summand(weights)
+    return found
+
+
+def moved_by_mean(server: Server, sums: Sums) -> Server:
+    """The server's state, moved by the mean of the changes in ``sums``."""
+    weight = float(sums["weight"]) if "weight" in sums.totals else float(sums.count)
+    if not weight:
+        return server
+
+    def moved(before: Array, total: Float64) -> Array:
+        return (before + total / weight).astype(before.dtype)
+
+    networks = {name: moved(layer, sums[network(name)]) for name, layer in server.networks.items()}
+    return replace(server, items=moved(server.items, sums["items"]), networks=networks)
+
+
+def network(name: str) -> str:
+    """The sum of a network's layer."""
+    return f"networks[{name}]"
 
 
 class MeanOfChanges:
@@ -26,34 +64,11 @@ class MeanOfChanges:
         """The largest weight of a client with at most so many users; None where there are no weights."""
         return None
 
-    def sum_fields(self, server: ItemServer, users: int) -> dict[str, SumField]:
-        largest = self.largest_weight(len(server.items), users)
-        found = {"items": SumField(server.items.shape, largest or 1.0)}
-        found |= {network(name): SumField(layer.shape, largest or 1.0) for name, layer in server.networks.items()}
-        if largest is not None:
-            found["weight"] = SumField((), bound=largest, protected=False)
-        return found
+    def sum_fields(self, server: Any, users: int) -> dict[str, SumField]:
+        return mean_fields(server, self.largest_weight(len(server.items), users))
 
     def summands(self, upload: Any, download: Any) -> Summands:
-        weights = self.weights(upload)
-        found = {"items": Summand(upload.rows, weights)}
-        found |= {network(name): Summand(change, weights) for name, change in upload.networks.items()}
-        if weights is not None:
-            found["weight"] = Summand(weights)
-        return found
+        return weighed(upload, self.weights(upload))
 
     def finish(self, server: Any, sums: Sums, keys: Keys) -> Any:
-        weight = float(sums["weight"]) if "weight" in sums.totals else float(sums.count)
-        if not weight:
-            return server
-
-        def moved(before: Array, total: Float64) -> Array:
-            return (before + total / weight).astype(before.dtype)
-
-        networks = {name: moved(layer, sums[network(name)]) for name, layer in server.networks.items()}
-        return replace(server, items=moved(server.items, sums["items"]), networks=networks)
-
-
-def network(name: str) -> str:
-    """The sum of a network's layer."""
-    return f"networks[{name}]"
+        return moved_by_mean(server, sums)

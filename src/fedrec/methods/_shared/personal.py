@@ -9,27 +9,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fedrec import keyed
 from fedrec.backbones.tables import ItemTable
 from fedrec.core import disk_array, messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, Limit, Rows, per_client
-from fedrec.core.method import Keys, Reply, Update
+from fedrec.core.method import D, Keys, P, Reply, S, U, Update
 from fedrec.core.settings import folder_on_disk, memory_before_disk
 from fedrec.data.ragged import Int32, Int64, consecutive
 from fedrec.learn.trained import Trained
-from fedrec.methods._shared.embedding import EmbeddingMethod, EmbeddingSettings, ItemUpload, fresh_items
-
-S = TypeVar("S")
-P = TypeVar("P", bound=messages.Private)
-U = TypeVar("U", bound=messages.Upload)
-D = TypeVar("D", bound=messages.Download)
+from fedrec.methods._shared.embedding import (
+    EmbeddingMethod,
+    EmbeddingSettings,
+    ItemUpload,
+    fresh_items,
+    fresh_network,
+    moved,
+)
 
 Networks = dict[str, Array]
 
@@ -84,7 +85,7 @@ class TicketUpload(ItemUpload):
     tickets: NDArray[np.uint32] = per_client(protect=False)  # [clients]
 
 
-class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
+class PersonalMethod(EmbeddingMethod[S, P, U, D]):
     """Local training from a table of one's own."""
 
     @abstractmethod
@@ -106,8 +107,7 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
     def local_update(self, private: Any, download: Any, block: Block, keys: Keys) -> Update[Any, Any]:
         tables, networks = self.start_tables(private, download)
         trained = self.train(private.users, tables, networks, block, keys, proximal=self.settings.proximal)
-        moved = {name: networks[name] + change for name, change in trained.networks.items()}
-        model = self.after(tables, moved, trained)
+        model = self.after(tables, moved(networks, trained.networks), trained)
         kept = self.kept(private, trained, model)
         return Update(kept, self.sent(trained, model, block, keys), trained.loss, model)
 
@@ -125,9 +125,9 @@ class PersonalMethod(EmbeddingMethod[S, P, U, D], Generic[S, P, U, D]):
         return super().client_bytes(world) + 8 * world.n_items * int(self.settings.dim)
 
 
-def tickets(block: Block, keys: Keys) -> NDArray[np.uint32]:
+def tickets(block: Block, keys: Keys, purpose: str = "aggregated") -> NDArray[np.uint32]:
     """A random number for each client: the lowest are chosen, whatever the clients' order."""
-    return (keys.clients(block, "aggregated") >> np.uint64(32)).astype(np.uint32)
+    return (keys.clients(block, purpose) >> np.uint64(32)).astype(np.uint32)
 
 
 def lowest(drawn: NDArray[np.uint32], share: float) -> Int64:
@@ -144,8 +144,15 @@ def fresh_tables(world: World, keys: Keys, settings: Any) -> Float32:
 
 def fresh_networks(backbone: Any, seed: int, dim: int, clients: int) -> Networks:
     """The same fresh network for every client ``[clients, ...]``."""
-    one = np.array([keyed.stream(seed, "networks")], np.uint64)
-    return {name: np.repeat(values, clients, axis=0) for name, values in backbone.start(one, dim).items()}
+    one = fresh_network(backbone, seed, dim)
+    return {name: np.repeat(values[None], clients, axis=0) for name, values in one.items()}
+
+
+def blended(own: Array, common: Array, share: float) -> Array:
+    """``share`` of clients' own values ``[clients, ...]``, the rest of a common one."""
+    result = own * np.float32(share)
+    result += (1 - np.float32(share)) * common
+    return result
 
 
 def of_clients(array: Array, clients: Int64) -> Array:

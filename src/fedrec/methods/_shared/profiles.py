@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.backbones.tables import ItemTable
 from fedrec.core.block import Block
 from fedrec.core.messages import Float32, Limit, Rows, per_client, per_interaction
 from fedrec.maths.clustering import Float64, means_of_lists
@@ -31,16 +32,7 @@ def interacted(block: Block, table: Float32, rows: Rows) -> Float32:
     ``table`` ``[n_items, d]``, or ``[clients, n_items, d]``, is what training started from; ``rows`` its changes.
     """
     owner = block.client_of_user[block.train.owners]
-    items = block.train.values
-    found = (table[items] if table.ndim == 2 else table[owner, items]).astype(np.float32)
-    if not len(rows.ids) or not len(items):
-        return found
-    known = np.repeat(np.arange(rows.n_clients), np.diff(rows.start)) * np.int64(block.n_items) + rows.ids
-    wanted = owner * np.int64(block.n_items) + items
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    changed = known[at] == wanted
-    found[changed] += rows.values[at[changed]]
-    return found
+    return ItemTable(table, rows).rows_of(owner, block.train.values.astype(np.int64)).astype(np.float32)
 
 
 def centres(upload: ProfileUpload) -> Float64:

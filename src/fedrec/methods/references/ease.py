@@ -33,8 +33,6 @@ class ItemWeights:
 
 
 class EaseSettings(Settings):
-    """Settings of EASE."""
-
     lam: float = Field(500.0, gt=0, description="L2 penalty lambda on the weights")
 
 

@@ -34,8 +34,6 @@ DENSE_ITEMS = 8192
 
 
 class GfCfSettings(Settings):
-    """Settings of GF-CF."""
-
     k: int = Field(64, ge=1, description="singular vectors of the ideal low-pass filter")
     alpha: float = Field(1.0, ge=0, description="weight of the ideal low-pass filter beside the linear one")
 

@@ -12,15 +12,12 @@ from typing import Literal
 from pydantic import Field
 
 from fedrec.backbones.lightgcn import smoothed
-from fedrec.backbones.mf import MatrixFactorisation
 from fedrec.core.messages import Float32
 from fedrec.core.method import Keys
-from fedrec.core.reference import Central, InEpochs, collected
+from fedrec.core.reference import Central, collected
 from fedrec.core.settings import Settings
-from fedrec.data.ragged import Int64
-from fedrec.keyed import U64
 from fedrec.learn.torch.graphs import train_graphs
-from fedrec.methods.references.mf import Factors, folded_users, fresh_factors, moved, one_client
+from fedrec.methods.references.mf import Factors, InFactors, fresh_factors, moved, one_client
 
 
 class LightGcnSettings(Settings):
@@ -46,7 +43,7 @@ class Embeddings(Factors):
     smooth_items: Float32  # [n_items, d]
 
 
-class LightGcn(InEpochs[Embeddings]):
+class LightGcn(InFactors[Embeddings]):
     """LightGCN on collected histories."""
 
     name = "lightgcn"
@@ -71,10 +68,6 @@ class LightGcn(InEpochs[Embeddings]):
     def _smoothed(self, users: Float32, items: Float32, data: Central) -> Embeddings:
         return Embeddings(users, items, *smoothed(data.train, users, items, self.settings.layers))
 
-    def score(self, state: Embeddings, data: Central, users: Int64) -> Float32:
-        return state.smooth_users[users] @ state.smooth_items.T
-
-    def score_new(self, state: Embeddings, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
-        table = state.smooth_items  # somebody new has no place in the graph: its vector is learnt behind the layers
-        own = folded_users(new, table, self.settings, users, keys, MatrixFactorisation(), {}, self.device)
-        return own @ table.T
+    def vectors(self, state: Embeddings) -> tuple[Float32, Float32]:
+        # somebody new has no place in the graph: its vector is learnt behind the layers
+        return state.smooth_users, state.smooth_items

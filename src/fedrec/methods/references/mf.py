@@ -7,7 +7,7 @@ same primitive as the federated methods: one client that holds all users.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -36,6 +36,9 @@ class Factors:
     items: Float32  # [n_items, d]
 
 
+F = TypeVar("F", bound=Factors)
+
+
 class CentralMfSettings(Settings):
     """Settings of centralised BPR-MF; a round is one epoch."""
 
@@ -51,7 +54,53 @@ class CentralMfSettings(Settings):
     engine: Literal["auto", "kernel", "torch"] = Field("auto", description="kernel or torch")
 
 
-class CentralMf(InEpochs[Factors]):
+FOLD_EPOCHS = 100
+"""Passes over somebody new's own history."""
+
+
+class InFactors(InEpochs[F]):
+    """A model that scores a user's vector against item rows; trained with everybody as one client."""
+
+    backbone: ClassVar[Backbone] = MatrixFactorisation()
+
+    def vectors(self, state: F) -> tuple[Float32, Float32]:
+        """What is scored with: ``[users, d]`` and ``[n_items, d]``."""
+        return state.users, state.items
+
+    def networks(self, state: F) -> dict[str, Array]:
+        """The backbone's layers."""
+        return {}
+
+    def trained(self, state: F, data: Central, keys: Keys) -> Trained:
+        """After a round of training."""
+        everyone, chosen = one_client(data), self.settings
+        streams = keys.clients(everyone, "negatives")
+        samples = draw(everyone, chosen.negatives, streams, chosen.engine, chosen.objective, self.device)
+        batches, layers = keys.clients(everyone, "batches"), self.networks(state)
+        return train_block(
+            everyone, samples, state.users, state.items, chosen, batches, self.backbone, layers, self.device
+        )
+
+    def score(self, state: F, data: Central, users: Int64) -> Float32:
+        known, items = self.vectors(state)
+        return self.backbone.scores(known[users], items, self.networks(state))
+
+    def score_new(self, state: F, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
+        """New users' vectors are trained on their own histories; items and layers stay as they are."""
+        items, layers, chosen = self.vectors(state)[1], self.networks(state), self.settings
+        block = new_block(new.train, new.world.n_items, users)
+        frozen = chosen.model_copy(update={"lr": 1e-30, "weight_decay": 0.0, "epochs": FOLD_EPOCHS})
+        streams, batches = keys.clients(block, "new"), keys.clients(block, "new batches")
+        samples = draw(block, chosen.negatives, streams, chosen.engine, chosen.objective, self.device)
+        start = (0.1 * keyed.normal(keys.users(block, "new users"), items.shape[1])).astype(np.float32)
+        found = train_block(
+            block, samples, start, items, frozen, batches, self.backbone, layers, self.device,
+            lr_items=0.0, lr_users=chosen.lr,
+        )  # fmt: skip
+        return self.backbone.scores(found.users, items, layers)
+
+
+class CentralMf(InFactors[Factors]):
     """BPR-MF on collected histories."""
 
     name = "mf"
@@ -62,42 +111,9 @@ class CentralMf(InEpochs[Factors]):
         return Factors(*fresh_factors(data, keys, self.settings.dim))
 
     def step(self, state: Factors, data: Central, keys: Keys) -> tuple[Factors, float]:
-        trained = one_round(state, {}, MatrixFactorisation(), data, keys, self.settings, self.device)
+        trained = self.trained(state, data, keys)
         keep = np.float32(1.0 - self.settings.shrink)
         return Factors(trained.users * keep, moved(state.items, trained) * keep), float(trained.loss[0])
-
-    def score(self, state: Factors, data: Central, users: Int64) -> Float32:
-        return state.users[users] @ state.items.T
-
-    def score_new(self, state: Factors, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
-        own = folded_users(new, state.items, self.settings, users, keys, MatrixFactorisation(), {}, self.device)
-        return own @ state.items.T
-
-
-FOLD_EPOCHS = 100
-"""Passes over somebody new's own history."""
-
-
-def folded_users(
-    new: Central,
-    items: Float32,
-    settings: Any,
-    users: U64,
-    keys: Keys,
-    backbone: Backbone,
-    networks: dict[str, Array],
-    device: str,
-) -> Float32:
-    """Vectors ``[users, d]`` of new users, each trained on its own history; items and layers stay as they are."""
-    block = new_block(new.train, new.world.n_items, users)
-    frozen = settings.model_copy(update={"lr": 1e-30, "weight_decay": 0.0, "epochs": FOLD_EPOCHS})
-    samples = draw(block, settings.negatives, keys.clients(block, "new"), settings.engine, settings.objective, device)
-    start = (0.1 * keyed.normal(keys.users(block, "new users"), items.shape[1])).astype(np.float32)
-    trained = train_block(
-        block, samples, start, items, frozen, keys.clients(block, "new batches"), backbone, networks, device,
-        lr_items=0.0, lr_users=settings.lr,
-    )  # fmt: skip
-    return trained.users
 
 
 def fresh_factors(data: Central, keys: Keys, dim: int) -> tuple[Float32, Float32]:
@@ -108,17 +124,6 @@ def fresh_factors(data: Central, keys: Keys, dim: int) -> tuple[Float32, Float32
         return (0.1 * keyed.normal(rows, dim)).astype(np.float32)
 
     return fresh("users", len(data.train)), fresh("items", data.world.n_items)
-
-
-def one_round(
-    state: Factors, networks: dict[str, Array], backbone: Backbone, data: Central, keys: Keys, chosen: Any, device: str
-) -> Trained:
-    """A round of training with everybody as one client."""
-    everyone = one_client(data)
-    streams = keys.clients(everyone, "negatives")
-    samples = draw(everyone, chosen.negatives, streams, chosen.engine, chosen.objective, device)
-    batches = keys.clients(everyone, "batches")
-    return train_block(everyone, samples, state.users, state.items, chosen, batches, backbone, networks, device)
 
 
 def moved(items: Float32, trained: Trained) -> Float32:

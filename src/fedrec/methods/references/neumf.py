@@ -12,14 +12,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fedrec import keyed
 from fedrec.backbones.neumf import NeuMf
-from fedrec.core.messages import Array, Float32
+from fedrec.core.messages import Array
 from fedrec.core.method import Keys
-from fedrec.core.reference import Central, InEpochs, collected
-from fedrec.data.ragged import Int64
-from fedrec.keyed import U64
-from fedrec.methods.references.mf import CentralMfSettings, Factors, folded_users, fresh_factors, moved, one_round
+from fedrec.core.reference import Central, collected
+from fedrec.methods._shared.embedding import fresh_network
+from fedrec.methods.references.mf import CentralMfSettings, Factors, InFactors, fresh_factors, moved
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,12 @@ class CentralNeuMfSettings(CentralMfSettings):
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch")
 
 
-class CentralNeuMf(InEpochs[NeuralFactors]):
+class CentralNeuMf(InFactors[NeuralFactors]):
     """NeuMF on collected histories."""
 
     name = "neumf"
     Settings = CentralNeuMfSettings
+    backbone = NeuMf()
     card = collected(
         "NeuMF (factorisation and perceptron side by side) on collected histories",
         "He et al., WWW 2017",
@@ -54,19 +53,14 @@ class CentralNeuMf(InEpochs[NeuralFactors]):
     )
 
     def start(self, data: Central, keys: Keys) -> NeuralFactors:
-        one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
-        networks = {name: values[0] for name, values in NeuMf().start(one, self.settings.dim).items()}
+        networks = fresh_network(self.backbone, keys.seed, self.settings.dim)
         return NeuralFactors(*fresh_factors(data, keys, self.settings.dim), networks)
 
     def step(self, state: NeuralFactors, data: Central, keys: Keys) -> tuple[NeuralFactors, float]:
-        trained = one_round(state, state.networks, NeuMf(), data, keys, self.settings, self.device)
+        trained = self.trained(state, data, keys)
         keep = np.float32(1.0 - self.settings.shrink)
         networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
         return NeuralFactors(trained.users * keep, moved(state.items, trained) * keep, networks), float(trained.loss[0])
 
-    def score(self, state: NeuralFactors, data: Central, users: Int64) -> Float32:
-        return NeuMf().scores(state.users[users], state.items, state.networks)
-
-    def score_new(self, state: NeuralFactors, data: Central, new: Central, users: U64, keys: Keys) -> Float32:
-        own = folded_users(new, state.items, self.settings, users, keys, NeuMf(), state.networks, self.device)
-        return NeuMf().scores(own, state.items, state.networks)
+    def networks(self, state: NeuralFactors) -> dict[str, Array]:
+        return state.networks

@@ -19,6 +19,7 @@ from fedrec.core.method import Keys
 from fedrec.core.reference import Central, InEpochs, collected
 from fedrec.core.settings import Settings
 from fedrec.data.ragged import Int64
+from fedrec.methods._shared.embedding import fresh_network
 from fedrec.methods.references.mf import moved, one_client
 
 
@@ -69,9 +70,7 @@ class CentralSasRec(InEpochs[Attention]):
         rows = keyed.streams(keyed.stream(keys.seed, "items"), np.arange(data.world.n_items, dtype=np.uint64))
         scale = 1 / np.sqrt(self.settings.dim)
         items = (scale * keyed.normal(rows, self.settings.dim)).astype(np.float32)
-        one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
-        networks = self.backbone().start(one, self.settings.dim)
-        return Attention(items, {name: values[0] for name, values in networks.items()})
+        return Attention(items, fresh_network(self.backbone(), keys.seed, self.settings.dim))
 
     def step(self, state: Attention, data: Central, keys: Keys) -> tuple[Attention, float]:
         from fedrec.learn.torch.sequential import train_sequences
@@ -79,16 +78,9 @@ class CentralSasRec(InEpochs[Attention]):
         everyone = one_client(data)
         draws, batches = keys.users(everyone, "negatives"), keys.clients(everyone, "batches")
         trained = train_sequences(
-            everyone,
-            state.items,
-            self.settings,
-            draws,
-            batches,
-            self.backbone(),
-            state.networks,
-            self.device,
+            everyone, state.items, self.settings, draws, batches, self.backbone(), state.networks, self.device,
             negatives=self.settings.negatives,
-        )
+        )  # fmt: skip
         items = moved(state.items, trained) * np.float32(1.0 - self.settings.shrink)
         networks = {name: state.networks[name] + change[0] for name, change in trained.networks.items()}
         return Attention(items, networks), float(trained.loss[0])

@@ -13,24 +13,32 @@ so ``C G``, ``C^T V``, ``V (GK)^T``, ``C (GK)`` and ``C^T diag(.) C`` are the on
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from fedrec.backbones.base import Backbone
+from fedrec.core.messages import Array
 from fedrec.methods.two_views.autograd import rate_of
 from fedrec.methods.two_views.generator import MATRIX
-from fedrec.methods.two_views.in_place import InPlace
 from fedrec.methods.two_views.overshoot import generator_gain
 from fedrec.methods.two_views.step import Batch, Objective, Positives, State
 
 
 def closed_step(state: State, batch: Batch, positives: Positives, chosen: Objective, backbone: Backbone) -> Tensor:
     """Change ``state`` by one step; returns each sample's recommendation loss ``[active, width]``."""
+    from fedrec.methods.two_views.rows_kernel import mean_rows, spread_rows
+
     active, dim = batch.active, state.users.shape[1]
-    tables, prototypes = InPlace(state, batch), chosen.transfer == "ace" or chosen.beta_a
-    views = own_views = torch.zeros(active, dim)
+    shared, own = (table.view(-1, dim).numpy() for table in (state.shared, state.private))
+    views, own_views = torch.zeros(2, active, dim)
+    behind = positives.flat[:active].numpy(), positives.weight[:active].numpy()
+    prototypes = chosen.transfer == "ace" or chosen.beta_a
     if prototypes:  # Eq. 10
-        views, own_views = tables.mean(state.shared, positives), tables.mean(state.private, positives)
+        mean_rows(shared, *behind, views.numpy())
+        mean_rows(own, *behind, own_views.numpy())
 
     # the transfer matrix (Eq. 9)
     read: list[Tensor] = []
@@ -41,7 +49,7 @@ def closed_step(state: State, batch: Batch, positives: Positives, chosen: Object
         matrix = state.networks[MATRIX][:active]
 
     gain = generator_gain(read) if read else torch.ones(active)
-    found = tables.descend(chosen, backbone.kernel == "affine", matrix, gain, views, own_views)
+    found = descend(state, batch, chosen, backbone.kernel == "affine", matrix, gain, views, own_views)
 
     # what made W makes its step, and gives the prototypes their gradient
     if state.generator is not None:
@@ -50,7 +58,53 @@ def closed_step(state: State, batch: Batch, positives: Positives, chosen: Object
         found.to_own_views.add_(inputs[:, dim:])
     elif matrix is not None:
         matrix.sub_(found.to_matrix, alpha=chosen.lr_transfer)
-    if prototypes:
-        tables.spread(state.shared, positives, found.to_views, rate_of("shared", chosen))
-        tables.spread(state.private, positives, found.to_own_views, rate_of("private", chosen))
+    if prototypes:  # a step on the rows behind them
+        spread_rows(shared, *behind, found.to_views.numpy(), np.float32(rate_of("shared", chosen)))
+        spread_rows(own, *behind, found.to_own_views.numpy(), np.float32(rate_of("private", chosen)))
     return found.each
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Each sample's recommendation loss ``[active, width]``, and gradients of W and of both prototypes."""
+
+    each: Tensor
+    to_matrix: Tensor  # [active, d, d], without content where W is the identity
+    to_views: Tensor  # [active, d]
+    to_own_views: Tensor  # [active, d]
+
+
+def descend(
+    state: State, batch: Batch, chosen: Objective, affine: bool,
+    matrix: Tensor | None, gain: Tensor, views: Tensor, own_views: Tensor,
+) -> Slopes:  # fmt: skip
+    """The step on tables, users and biases, where they lie; that of W, and of rows behind prototypes, is to come."""
+    from fedrec.methods.two_views.clients_kernel import descend_clients
+
+    take = state.scratch.take
+    active, (n_items, dim), plain = batch.active, state.shared.shape[1:], matrix is None
+    slopes = Slopes(
+        torch.empty(batch.rows.shape),
+        torch.empty(active, *(0, 0) if plain else (dim, dim)),
+        *torch.empty(2, active, dim),
+    )
+    bias = state.networks["bias"] if affine else state.users.new_empty(0)
+    own = (
+        *_arrays(state.shared, state.private), state.place[:active],
+        *_arrays(state.users[: batch.users]), state.users_at[: active + 1], *_arrays(bias[: batch.users]),
+    )  # fmt: skip
+    weights = (chosen.beta_a, chosen.beta_o, chosen.length_scale, chosen.norm_floor, chosen.lambda_, chosen.mu)
+    own_rate = rate_of("private", chosen)
+    rates = (chosen.lr, rate_of("shared", chosen), own_rate, chosen.lr_items, chosen.lr_transfer)
+    descend_clients(
+        own, _arrays(batch.flat.view_as(batch.rows), batch.owner, batch.label, batch.weight),
+        (slopes.to_matrix if matrix is None else matrix).numpy(), plain, *_arrays(gain, views, own_views),
+        _arrays(slopes.each, slopes.to_matrix, slopes.to_views, slopes.to_own_views),
+        _arrays(take("C G", n_items, dim), take("lists", 6, n_items)),
+        tuple(map(float, weights)), tuple(map(float, rates)),
+    )  # fmt: skip
+    return slopes
+
+
+def _arrays(*tensors: Tensor) -> tuple[Array, ...]:
+    return tuple(tensor.numpy() for tensor in tensors)

@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fedrec.core.block import Block, World
-from fedrec.core.method import Card, Keys, Update
+from fedrec.core.method import Card, Keys
 from fedrec.core.sums import Sums
-from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload
+from fedrec.methods._shared.embedding import ItemServer
 from fedrec.methods._shared.gradients import GradientServer
-from fedrec.methods.two_views.fedrap import regularisers, schedule
-from fedrec.methods.two_views.held import TwoViewPrivate
-from fedrec.methods.two_views.plugged import BASES
+from fedrec.methods.two_views.fedrap import regularisers
+from fedrec.methods.two_views.plugged import BASES, Base
 from fedrec.methods.two_views.settings import TwoViewSettings
-from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
+from fedrec.methods.two_views.step import Batch, Objective, Positives, Transfer, recommendation
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
@@ -123,9 +121,7 @@ def complementarity(enhanced: Tensor, personal: Tensor, chosen: Objective) -> Te
 
 
 class Fed3crSettings(TwoViewSettings):
-    """Settings of Fed3CR."""
-
-    transfer: Literal["none", "consensus", "unified", "ace"] = Field(
+    transfer: Transfer = Field(
         "ace",
         description="how the consensus is enhanced: ace (Eq. 9-12), not at all, by a learnt matrix (Figure 5a), or "
         "by one matrix for both views (Figure 5b)",
@@ -144,7 +140,8 @@ class Fed3crSettings(TwoViewSettings):
 class Fed3cr(TwoViews):
     """Adaptive consensus enhancement with consistency and complementarity.
 
-    Lines 7-8 of Algorithm 1 are a mean of changes: C (Eq. 8) and theta become the means over the clients of the round.
+    LocalUpdate of Algorithm 1: E epochs of gradient descent on C_i, V_i, theta_i and u_i. Lines 7-8 are a mean of
+    changes: C (Eq. 8) and theta become the means over the clients of the round.
     """
 
     name = "fed3cr"
@@ -184,12 +181,6 @@ class Fed3cr(TwoViews):
         ),
     )
 
-    def local_update(
-        self, private: TwoViewPrivate, download: ItemDownload, block: Block, keys: Keys
-    ) -> Update[TwoViewPrivate, ItemUpload]:
-        """LocalUpdate of Algorithm 1: E epochs of gradient descent on C_i, V_i, theta_i and u_i."""
-        return self.descend(loss, private, download, block, keys)
-
     def finish(self, server: ItemServer, sums: Sums, keys: Keys) -> ItemServer:
         """Plugged into FedMF the rows are gradients, and the server makes FedMF's step."""
         if not isinstance(server, GradientServer):
@@ -201,24 +192,10 @@ class Fed3cr(TwoViews):
             return server
         return replace(server, networks=mean.networks).descended(mean.items, self.settings.server_lr)
 
-    def start_server(self, world: World, keys: Keys) -> ItemServer:
-        server = super().start_server(world, keys)
-        return GradientServer.fresh(server) if self.gradients() else server
-
-    def scorer_name(self) -> str:
-        return BASES[self.settings.base].scorer
-
-    def common_start(self) -> bool:
-        return BASES[self.settings.base].common_start or super().common_start()
-
-    def gradients(self) -> bool:
-        return BASES[self.settings.base].gradients
-
-    def phases(self, number: int) -> tuple[Objective, ...]:
-        return tuple(replace(self.objective(number), **own) for own in BASES[self.settings.base].phases)
+    def base(self) -> Base:
+        return BASES[self.settings.base]
 
     def extra(self, number: int) -> dict[str, Any]:
         if self.settings.base != "fedrap":
             return {}
-        rise = schedule("none", number)
-        return {"lambda_": self.settings.lambda_ * rise, "mu": self.settings.mu * rise}
+        return {"lambda_": self.settings.lambda_, "mu": self.settings.mu}

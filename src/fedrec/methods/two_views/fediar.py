@@ -22,19 +22,17 @@ from fedrec.core import disk_array
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Float32, Rows
 from fedrec.core.method import Card, Keys, Method, Update
-from fedrec.core.sums import SumField, Summand, Summands, Sums
+from fedrec.core.sums import Sums
 from fedrec.data.ragged import Int32, Int64
 from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
-from fedrec.methods._shared.embedding import EmbeddingSettings, fresh, fresh_items
+from fedrec.methods._shared.embedding import ItemDownload, ItemUpload, LocalModel, fresh, fresh_items
+from fedrec.methods._shared.mean import MeanOfChanges
 from fedrec.methods.two_views.fediar_state import (
     FedIarSettings,
-    IarDownload,
-    IarLocal,
     IarPrivate,
     IarServer,
-    IarUpload,
     PairedTables,
 )  # fmt: skip
 
@@ -92,11 +90,11 @@ def client_loss(
     return binary_cross_entropy_with_logits(fused @ theta + bias, label, reduction="sum")  # Eq. 20
 
 
-class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
+class FedIar(MeanOfChanges, Method[IarServer, IarPrivate, ItemUpload, ItemDownload]):
     """Dual-view exploration on the server, adaptive fusion on the client."""
 
     name = "fediar"
-    Settings, Private, Upload, Download = FedIarSettings, IarPrivate, IarUpload, IarDownload
+    Settings, Private, Upload, Download = FedIarSettings, IarPrivate, ItemUpload, ItemDownload
     anew = ("mixture",)
     small = {"warmup": 1, "lr_items": 5.0, "clusters": 4}  # noqa: RUF012
     enough = {"lr": 1.0, "lr_items": 300.0, "items_scale": 0.3, "warmup": 15, "epochs": 5, "clusters": 4}  # noqa: RUF012
@@ -138,16 +136,14 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         return GatedViews(chosen.gate_hidden, chosen.hyper_hidden, kind, chosen.scorer, rate)
 
     def start_server(self, world: World, keys: Keys) -> IarServer:
-        start = {"dim": self.settings.dim, "init": self.settings.init, "init_scale": self.settings.items_scale}
-        return IarServer(fresh_items(world, keys, EmbeddingSettings(**start)))
+        return IarServer(fresh_items(world, keys, self.settings, scale=self.settings.items_scale))
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> IarPrivate:
         chosen = self.settings
-        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
-        users = fresh(keys.users(block, "users"), 2 * chosen.dim, start)
+        users = fresh(keys.users(block, "users"), 2 * chosen.dim, chosen)
         if chosen.scorer_start == "common":
             same = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
-            users[:, chosen.dim :] = fresh(same, chosen.dim, start)
+            users[:, chosen.dim :] = fresh(same, chosen.dim, chosen)
         networks = self.backbone(False).start(keys.clients(block, "networks"), 2 * chosen.dim)
         del networks["bias"]
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
@@ -155,15 +151,15 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
         nobody = np.zeros(block.n_clients, np.uint8)
         return IarPrivate(users, np.zeros(block.n_users, np.float32), tables, nobody, networks)
 
-    def download(self, server: IarServer, clients: Int64) -> IarDownload:
-        return IarDownload(server.items)
+    def download(self, server: IarServer, clients: Int64) -> ItemDownload:
+        return ItemDownload(server.items, {})
 
-    def model(self, download: IarDownload) -> IarLocal:
-        return IarLocal(download.items, None)
+    def model(self, download: ItemDownload) -> LocalModel:
+        return LocalModel(download.items, None, {})
 
     def local_update(
-        self, private: IarPrivate, download: IarDownload, block: Block, keys: Keys
-    ) -> Update[IarPrivate, IarUpload]:
+        self, private: IarPrivate, download: ItemDownload, block: Block, keys: Keys
+    ) -> Update[IarPrivate, ItemUpload]:
         """Lines 12-22 of Algorithm 1, "Client executes": E epochs of descent on Eq. 20 for a block of clients."""
         chosen, warm, dim = self.settings, keys.round <= self.settings.warmup, self.settings.dim
         if not warm:
@@ -187,13 +183,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
             bias=private.bias + trained.networks["bias"],
             networks={name: value + trained.networks[name] for name, value in private.networks.items()},
         )
-        return Update(kept, IarUpload(common), trained.loss, IarLocal(download.items, common))
-
-    def sum_fields(self, server: IarServer, users: int) -> dict[str, SumField]:
-        return {"items": SumField(server.items.shape)}
-
-    def summands(self, upload: IarUpload, download: IarDownload) -> Summands:
-        return {"items": Summand(upload.rows)}
+        return Update(kept, ItemUpload(common, {}), trained.loss, LocalModel(download.items, common, {}))
 
     def finish(self, server: IarServer, sums: Sums, keys: Keys) -> IarServer:
         """Lines 7-9 (Eq. 17): the mean change, and one step along both explorations, their gradients taken at Z_g."""
@@ -230,7 +220,7 @@ class FedIar(Method[IarServer, IarPrivate, IarUpload, IarDownload]):
                 step += chosen.mu_n * scale * sample_loss(scaled, found.cluster, chosen.clusters, chosen.gamma)[1]
         return step, mixture
 
-    def score(self, private: IarPrivate, model: IarLocal, block: Block, items: Int32 | None = None) -> Float32:
+    def score(self, private: IarPrivate, model: LocalModel, block: Block, items: Int32 | None = None) -> Float32:
         owners = block.client_of_user
         networks = {**private.networks, "bias": private.bias}
         result = np.empty((block.n_users, block.n_items), np.float32)

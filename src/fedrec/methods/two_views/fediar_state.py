@@ -1,18 +1,19 @@
-"""FedIAR's settings, what its server and clients keep and exchange, and its pairs of item tables."""
+"""FedIAR's settings, what its server and clients keep, and its pairs of item tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from fedrec.core import messages
-from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
+from fedrec.core.messages import Array, Float32, Rows, per_client, per_user
 from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
 from fedrec.data.ragged import Int32
+from fedrec.methods._shared.embedding import Init
 
 
 class FedIarSettings(TrainingSettings):
@@ -51,7 +52,7 @@ class FedIarSettings(TrainingSettings):
     gamma: float = Field(1e-2, gt=0, description="what is added to keep matrices regular (gamma)")
     clusters: int = Field(16, ge=1, description="truncation of the Dirichlet process (M)")
     concentration: float = Field(1.0, gt=0, description="concentration of the Dirichlet process (alpha)")
-    init: Literal["positive", "uniform", "normal"] = Field("uniform", description="fresh embeddings")
+    init: Init = Field("uniform", description="fresh embeddings")
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors and score functions")
     items_scale: float = Field(0.01, gt=0, description="scale of the fresh item table")
     private_budget_mb: int = memory_before_disk(4096, "local item tables")
@@ -65,6 +66,8 @@ class IarServer:
     items: Float32  # [n_items, d]
     mixture: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     round: int = 0
+    networks: ClassVar[dict[str, Array]] = {}
+    """None: score functions stay with the clients."""
 
 
 @dataclass(frozen=True)
@@ -76,28 +79,6 @@ class IarPrivate(messages.Private):
     tables: Float32 = per_client()  # [clients, n_items, d] Z_k, zeros during warm-up
     own: NDArray[np.uint8] = per_client()  # [clients] whether Z_k has begun
     networks: dict[str, Array] = per_client()  # [clients, ...] Psi_k
-
-
-@dataclass(frozen=True)
-class IarDownload(messages.Download):
-    """Z_g, and whether clients are to begin their own tables."""
-
-    items: Float32 = shared()  # [n_items, d]
-
-
-@dataclass(frozen=True)
-class IarLocal(messages.Model):
-    """What a client holds right after training."""
-
-    items: Float32 = shared()
-    changes: Rows | None = per_client()
-
-
-@dataclass(frozen=True)
-class IarUpload(messages.Upload):
-    """Changes of the global table."""
-
-    rows: Rows = per_client()
 
 
 @dataclass(frozen=True)

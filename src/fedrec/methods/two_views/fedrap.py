@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from fedrec.core.block import Block
-from fedrec.core.method import Card, Keys, Update
-from fedrec.methods._shared.embedding import ItemDownload, ItemUpload
+from fedrec.core.method import Card
 from fedrec.methods.registry import find
-from fedrec.methods.two_views.held import TwoViewPrivate
+from fedrec.methods.two_views.plugged import Base
 from fedrec.methods.two_views.settings import TwoViewSettings
-from fedrec.methods.two_views.step import Batch, Objective, Positives, recommendation
+from fedrec.methods.two_views.step import Batch, Objective, Positives, Reduction, recommendation
 from fedrec.methods.two_views.views import TwoViews
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from fedrec.backbones.base import Backbone
-    from fedrec.methods.two_views.step import Leaves
+    from fedrec.methods.two_views.step import Leaves, Loss
 
 
 def loss(
@@ -60,15 +58,13 @@ def schedule(kind: str, number: int) -> float:
 
 
 class FedRapSettings(TwoViewSettings):
-    """Settings of FedRAP."""
-
     lambda_: float = Field(0.1, ge=0, description="weight of the difference of the two tables (public code: 0.1)")
     mu: float = Field(0.1, ge=0, description="weight of the shared table's sparsity (public code: 0.1)")
     schedule: Literal["none", "tanh"] = Field(
         "none",
         description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)",
     )
-    reduction: Literal["sum", "mean"] = Field("mean", description="how samples of a mini-batch add up")
+    reduction: Reduction = Field("mean", description="how samples of a mini-batch add up")
     lr: float = Field(0.5, gt=0, description="rate of the affine score function (network, public code: 0.5)")
     lr_items: float = Field(200.0, ge=0, description="rate of both tables (public code: 200 to 1000)")
     scorer_start: Literal["own", "common"] = Field(
@@ -81,7 +77,6 @@ class FedRap(TwoViews):
 
     name = "fedrap"
     Settings = FedRapSettings
-    scorer = "affine"
     small = {"lr_items": 5.0}  # noqa: RUF012
     # a private table that learns as fast as the shared one memorises everything before the shared one learns
     enough = {  # noqa: RUF012
@@ -109,14 +104,14 @@ class FedRap(TwoViews):
         ),
     )
 
-    def local_update(
-        self, private: TwoViewPrivate, download: ItemDownload, block: Block, keys: Keys
-    ) -> Update[TwoViewPrivate, ItemUpload]:
-        """E epochs of gradient descent on C, D_i and the affine layer."""
-        plain: Any = loss
-        if self.objective(keys.round).enhanced:  # what Fed3CR plugs into FedRAP (its Figure 8)
-            plain = find("fed3cr").plain  # type: ignore[union-attr]
-        return self.descend(plain, private, download, block, keys)
+    def base(self) -> Base:
+        return Base("affine")
+
+    def plain_loss(self, number: int) -> Loss:
+        """What E epochs of gradient descent on C, D_i and the affine layer follow."""
+        enhanced = self.objective(number).enhanced  # what Fed3CR plugs into FedRAP (its Figure 8)
+        found: Loss = find("fed3cr").plain if enhanced else loss  # type: ignore[union-attr]
+        return found
 
     def extra(self, number: int) -> dict[str, Any]:
         rise = schedule(self.settings.schedule, number)

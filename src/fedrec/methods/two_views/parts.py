@@ -13,7 +13,6 @@ from fedrec.core.messages import Float32
 from fedrec.errors import BadInput
 from fedrec.methods.two_views.fediar import FedIar
 from fedrec.methods.two_views.reading import Reader
-from fedrec.methods.two_views.tables import add_products
 from fedrec.methods.two_views.views import TwoViews
 
 
@@ -30,20 +29,14 @@ def parts(method: Any, private: Any, model: Any, block: Block) -> dict[str, Floa
         if not private.own.any():
             return found
         theta = private.users[:, method.settings.dim :]
-        return {**found, "private": _products(private.tables, theta, owners) + private.bias[:, None]}
+        return {**found, "private": ItemTable(private.tables).scores(theta, owners) + private.bias[:, None]}
     if isinstance(method, TwoViews) and method.backbone.kernel is not None:
         read = Reader.of(method, private, model, block)
         turned = read.turned_back("private")
-        own = _products(private.tables, turned, owners) + private.bias[:, None]
+        own = ItemTable(private.tables).scores(turned, owners) + private.bias[:, None]
         shared = ItemTable(model.items, model.changes).scores(read.turned_back("shared"), owners)
         return {"full": full, "shared": shared + private.bias[:, None], "private": own}
     raise BadInput(
         f"{method.name} with these settings does not score as a sum of two views; give fedrap, fed3cr or fediar with a "
         "dot product or an affine score function"
     )
-
-
-def _products(tables: Float32, vectors: Float32, owners: Any) -> Float32:
-    scores = np.zeros((len(vectors), tables.shape[1]), np.float32)
-    add_products(scores, tables, np.ascontiguousarray(vectors), owners)
-    return scores

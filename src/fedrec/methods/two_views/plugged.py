@@ -14,7 +14,7 @@ from fedrec.methods._shared.gradients import WHOLE
 
 @dataclass(frozen=True)
 class Base:
-    """A method to plug into."""
+    """What stands around an objective: a method to plug into."""
 
     scorer: str
     """Its score function, as a backbone."""

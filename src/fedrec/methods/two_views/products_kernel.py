@@ -14,31 +14,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fedrec.compiled import njit
+from fedrec.learn.kernel.vectors import Code
 
 LANES = 16
 ROWS, WIDE = 4, 2 * LANES
 """What one tile of a result covers."""
 
-_WORD, _INDEX, _FLOAT = ir.IntType(64), ir.IntType(32), ir.FloatType()
-_VECTOR = ir.VectorType(_FLOAT, LANES)
-_FUSE = ("contract",)  # a * b + c in one rounding
-
-
-def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
-    """Where an array's numbers begin."""
-    return context.make_array(kind)(context, builder, array).data
-
-
-def _place(builder: Any, data: Any, at: Any, vector: Any = _VECTOR) -> Any:
-    """Pointer to a vector ``at`` numbers from the beginning."""
-    return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
-
-
-def _spread(builder: Any, number: Any, vector: Any = _VECTOR) -> Any:
-    """A number, in every lane."""
-    nothing = ir.Constant(vector, ir.Undefined)
-    single = builder.insert_element(nothing, number, ir.Constant(_INDEX, 0))
-    return builder.shuffle_vector(single, nothing, ir.Constant(ir.VectorType(_INDEX, vector.count), [0] * vector.count))
+_WORD, _FLOAT = ir.IntType(64), ir.FloatType()
+_FUSE = {"contract"}  # a * b + c in one rounding
+_VECTOR, _NUMBER = ir.VectorType(_FLOAT, LANES), ir.VectorType(_FLOAT, 1)
 
 
 def _tile(rows: int, vectors: int) -> Any:
@@ -53,7 +37,7 @@ def _tile(rows: int, vectors: int) -> Any:
         signature = types.void(out, o, left, l, right, r, types.int64)
 
         def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            into, factors, values = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4))
+            into, factors, values = (Code(context, builder, sig.args[i], args[i], _VECTOR) for i in (0, 2, 4))
             (o_at, o_row), (l_at, l_row, l_column), (r_at, r_row) = (
                 cgutils.unpack_tuple(builder, args[i]) for i in (1, 3, 5)
             )
@@ -61,24 +45,19 @@ def _tile(rows: int, vectors: int) -> Any:
             def moved(at: Any, step: Any, by: int) -> Any:
                 return builder.add(at, builder.mul(step, ir.Constant(_WORD, by)))
 
-            def vector(data: Any, at: Any, number: int) -> Any:
-                return _place(builder, data, builder.add(at, ir.Constant(_WORD, number * LANES)))
-
-            places = [vector(into, moved(o_at, o_row, i), k) for i in range(rows) for k in range(vectors)]
+            places = [into.place(moved(o_at, o_row, i), k * LANES) for i in range(rows) for k in range(vectors)]
             sums = [cgutils.alloca_once(builder, _VECTOR) for _ in places]
             for place, total in zip(places, sums, strict=True):
                 builder.store(builder.load(place, align=4), total)
             with cgutils.for_range(builder, args[6]) as loop:
                 at = builder.add(r_at, builder.mul(loop.index, r_row))
-                terms = [builder.load(vector(values, at, k), align=4) for k in range(vectors)]
+                terms = [values.load(at, k * LANES) for k in range(vectors)]
                 at = builder.add(l_at, builder.mul(loop.index, l_column))
                 for i in range(rows):
-                    factor = builder.load(builder.gep(factors, [moved(at, l_row, i)]))
-                    factor = _spread(builder, factor)
+                    factor = factors.spread(builder.load(factors.element(moved(at, l_row, i))))
                     for k, term in enumerate(terms):
                         total = sums[i * vectors + k]
-                        product = builder.fmul(factor, term, flags=_FUSE)
-                        builder.store(builder.fadd(builder.load(total), product, flags=_FUSE), total)
+                        builder.store(into.plus(builder.load(total), into.times(factor, term)), total)
             for place, total in zip(places, sums, strict=True):
                 builder.store(builder.load(total), place, align=4)
             return context.get_dummy_value()
@@ -94,7 +73,9 @@ _large, _broad, _row, _single = _tile(ROWS, 2), _tile(ROWS, 1), _tile(1, 2), _ti
 _table = types.float32[:, ::1]
 
 
-@njit(types.void(_table, types.float32[:, :], _table), cache=True, nogil=True, error_model="numpy", fastmath=set(_FUSE))
+@njit(
+    types.void(_table, types.float32[:, :], _table), cache=True, nogil=True, error_model="numpy", fastmath={"contract"}
+)
 def add_product(out, left, right):
     """``out += left @ right``; rows of ``out`` and ``right`` are runs of memory, ``left`` may be turned."""
     rows, count = left.shape
@@ -127,17 +108,14 @@ def _pieces(builder: Any, width: Any) -> list[tuple[Any, Any, Any]]:
     lanes = ir.Constant(_WORD, LANES)
     whole = builder.sdiv(width, lanes)
     begin = builder.mul(whole, lanes)
-    return [
-        (_VECTOR, ir.Constant(_WORD, 0), whole),
-        (ir.VectorType(_FLOAT, 1), begin, builder.sub(width, begin)),
-    ]
+    return [(_VECTOR, ir.Constant(_WORD, 0), whole), (_NUMBER, begin, builder.sub(width, begin))]
 
 
-def _sources(context: Any, builder: Any, sig: Any, args: Any, of: int) -> list[tuple[Any, Any]]:
-    """A tuple of arrays and one of offsets that follows it: data and offset of each."""
+def _sources(context: Any, builder: Any, sig: Any, args: Any, of: int, vector: Any) -> list[tuple[Code, Any]]:
+    """A tuple of arrays and one of offsets that follows it: code and offset of each."""
     arrays, starts = cgutils.unpack_tuple(builder, args[of]), cgutils.unpack_tuple(builder, args[of + 1])
-    data = [_data(context, builder, kind, one) for kind, one in zip(sig.args[of], arrays, strict=True)]
-    return list(zip(data, starts, strict=True))
+    code = [Code(context, builder, kind, one, vector) for kind, one in zip(sig.args[of], arrays, strict=True)]
+    return list(zip(code, starts, strict=True))
 
 
 @intrinsic
@@ -146,17 +124,16 @@ def mix(typing, out, o, factors, sources, offsets, width):
     signature = types.void(out, types.int64, factors, sources, offsets, types.int64)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        into, factors_ = _data(context, builder, sig.args[0], args[0]), cgutils.unpack_tuple(builder, args[2])
-        terms = _sources(context, builder, sig, args, 3)
         for vector, begin, count in _pieces(builder, args[5]):
-            scales = [_spread(builder, one, vector) for one in factors_]
+            into = Code(context, builder, sig.args[0], args[0], vector)
+            terms = _sources(context, builder, sig, args, 3, vector)
+            scales = [into.spread(one) for one in cgutils.unpack_tuple(builder, args[2])]
             with cgutils.for_range(builder, count) as loop:
                 along = builder.add(begin, builder.mul(loop.index, ir.Constant(_WORD, vector.count)))
-                total = ir.Constant(vector, [0.0] * vector.count)
-                for scale, (data, start) in zip(scales, terms, strict=True):
-                    value = builder.load(_place(builder, data, builder.add(start, along), vector), align=4)
-                    total = builder.fadd(total, builder.fmul(scale, value, flags=_FUSE), flags=_FUSE)
-                builder.store(total, _place(builder, into, builder.add(args[1], along), vector), align=4)
+                total = into.spread(0.0)
+                for scale, (code, start) in zip(scales, terms, strict=True):
+                    total = into.plus(total, into.times(scale, code.load(builder.add(start, along))))
+                into.store(total, builder.add(args[1], along))
         return context.get_dummy_value()
 
     return signature, build
@@ -168,30 +145,21 @@ def dots(typing, left, l, right, r, width):
     signature = types.UniTuple(types.float32, len(left))(left, l, right, r, types.int64)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pairs = list(
-            zip(_sources(context, builder, sig, args, 0), _sources(context, builder, sig, args, 2), strict=True)
-        )
-        results = [ir.Constant(_FLOAT, 0.0)] * len(pairs)
+        results = [ir.Constant(_FLOAT, 0.0)] * len(left)
         for vector, begin, count in _pieces(builder, args[4]):
-            zero = ir.Constant(vector, [0.0] * vector.count)
-            sums = [cgutils.alloca_once_value(builder, zero) for _ in pairs]
-            for total in sums:
-                builder.store(zero, total)  # where the call stands in a loop
+            lefts, rights = (_sources(context, builder, sig, args, of, vector) for of in (0, 2))
+            sums = [cgutils.alloca_once(builder, vector) for _ in lefts]
+            for total, (code, _) in zip(sums, lefts, strict=True):
+                builder.store(code.spread(0.0), total)  # where the call stands in a loop
             with cgutils.for_range(builder, count) as loop:
                 along = builder.add(begin, builder.mul(loop.index, ir.Constant(_WORD, vector.count)))
-                for total, pair in zip(sums, pairs, strict=True):
-                    one, other = (
-                        builder.load(_place(builder, data, builder.add(start, along), vector), align=4)
-                        for data, start in pair
-                    )
-                    product = builder.fmul(one, other, flags=_FUSE)
-                    builder.store(builder.fadd(builder.load(total), product, flags=_FUSE), total)
-            kind = ir.FunctionType(_FLOAT, [_FLOAT, vector])
-            name = f"llvm.vector.reduce.fadd.v{vector.count}f32"
-            reduce = cgutils.get_or_insert_function(builder.module, kind, name)
+                for total, pair in zip(sums, zip(lefts, rights, strict=True), strict=True):
+                    one, other = (code.load(builder.add(start, along)) for code, start in pair)
+                    code = pair[0][0]
+                    builder.store(code.plus(builder.load(total), code.times(one, other)), total)
             results = [
-                builder.call(reduce, [result, builder.load(total)], fastmath=("reassoc",))
-                for result, total in zip(results, sums, strict=True)
+                code.sum(builder.load(total), result)
+                for (code, _), total, result in zip(lefts, sums, results, strict=True)
             ]
         return context.make_tuple(builder, sig.return_type, results)
 

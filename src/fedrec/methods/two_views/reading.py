@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.backbones.base import Backbone
+from fedrec.backbones.tables import ItemTable
 from fedrec.core import wire
 from fedrec.core.block import Block
-from fedrec.core.messages import Float32
+from fedrec.core.messages import Float32, Rows
+from fedrec.data.ragged import Int64
 from fedrec.methods.two_views.generator import MATRIX, generate
-from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
-from fedrec.methods.two_views.tables import add_products, enlarged, prototypes
+from fedrec.methods.two_views.settings import LocalViews, TwoViewPrivate
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Transfer
@@ -50,10 +51,9 @@ class Reader:
             return np.asarray(np.broadcast_to(matrix, (clients, *matrix.shape[-2:])))
         import torch
 
-        views = [
-            prototypes(self.block, model.items, None if model.changes is None else wire.whole_tables(model.changes)),
-            prototypes(self.block, None, self.private.tables),
-        ]
+        views = [prototypes(self.block, model.items), prototypes(self.block, self.private.tables)]
+        if model.changes is not None:
+            views[0] += prototypes(self.block, wire.whole_tables(model.changes))
         inputs = torch.from_numpy(np.concatenate(views, 1)[:, None])
         names = [name for name in networks if name.startswith("transfer_")]
         dim = model.items.shape[1]
@@ -61,10 +61,7 @@ class Reader:
         with torch.no_grad():  # few clients at a time: a generator is larger than a table
             for few in range(0, clients, FEW):
                 part = slice(few, few + FEW)
-                layers = {n: torch.from_numpy(networks[n]) for n in names}
-                layers = {
-                    n: layer + torch.from_numpy(own[n][part]) if n in own else layer for n, layer in layers.items()
-                }
+                layers = {n: torch.from_numpy(networks[n] + own[n][part] if n in own else networks[n]) for n in names}
                 found[part] = generate(inputs[part], layers)[0].numpy()
         return found
 
@@ -132,3 +129,34 @@ class Reader:
         """The correlation matrix ``C^E^T V`` ``[d, d]`` of one client (Eq. 17, Figure 7)."""
         consensus, personal = self.views(client)
         return np.asarray(consensus.astype(np.float64).T @ personal.astype(np.float64))
+
+
+def prototypes(block: Block, tables: Float32) -> Float32:
+    """Mean vectors of the interacted items of each client ``[clients, d]`` (Eq. 10).
+
+    ``tables`` is ``[n_items, d]``, the same for all, or ``[clients, n_items, d]``.
+    """
+    start = block.train.start[block.user_start]
+    found = np.zeros((block.n_clients, tables.shape[-1]), np.float32)
+    for client in range(block.n_clients):
+        ids = block.train.values[start[client] : start[client + 1]]
+        if len(ids):
+            found[client] = (tables if tables.ndim == 2 else tables[client])[ids].mean(0)
+    return found
+
+
+def enlarged(items: Float32, changes: Rows | None, users: Float32, owners: Int64) -> Float32:
+    """``u . c`` for every user and item, with each client's own changes on top: ``[users, n_items]``."""
+    if changes is None:
+        return users @ items.T
+    if len(changes.ids) != changes.n_clients * changes.n_items:
+        return ItemTable(items, changes).scores(users, owners)
+    scores = np.asarray(users @ items.T)
+    add_products(scores, wire.whole_tables(changes), users, owners)
+    return scores
+
+
+def add_products(scores: Float32, tables: Float32, users: Float32, owners: Int64) -> None:
+    """``scores[u] += tables[owners[u]] u`` for every user, in place; as fast as memory is read."""
+    for user, client in enumerate(owners):
+        scores[user] += tables[client] @ users[user]

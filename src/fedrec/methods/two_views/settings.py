@@ -1,12 +1,17 @@
-"""Settings that FedRAP and Fed3CR share."""
+"""FedRAP's and Fed3CR's settings, and what a client with two views of every item keeps and holds to score with."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
+from fedrec.core import messages
+from fedrec.core.messages import Array, Float32, Rows, per_client, per_user, shared
 from fedrec.core.settings import TrainingSettings, folder_on_disk, memory_before_disk
+from fedrec.methods._shared.embedding import Init
+from fedrec.methods.two_views.step import Complementarity, Consistency, Optimizer, Reduction, Transfer
 
 
 class TwoViewSettings(TrainingSettings):
@@ -29,16 +34,16 @@ class TwoViewSettings(TrainingSettings):
         ge=0,
         description="a client ends its epochs when its mean loss changes by less than this share from one to the next",
     )
-    reduction: Literal["sum", "mean"] = Field(
+    reduction: Reduction = Field(
         "sum",
         description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
     )
-    optimizer: Literal["sgd", "adam"] = Field("sgd", description="plain gradient descent (section V-A4), or Adam")
+    optimizer: Optimizer = Field("sgd", description="plain gradient descent (section V-A4), or Adam")
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")
     engine: Literal["auto", "torch"] = Field(
         "auto", description="gradients written out where they are (auto), or torch's own (torch)"
     )
-    init: Literal["positive", "uniform", "normal"] = Field(
+    init: Init = Field(
         "uniform", description="fresh vectors: uniform on [0, scale], uniform on [-scale, scale], or normal"
     )
     init_scale: float = Field(0.2, gt=0, description="scale of fresh user vectors (weights of the score function)")
@@ -47,7 +52,7 @@ class TwoViewSettings(TrainingSettings):
     )
     shared_scale: float = Field(0.01, ge=0, description="scale of the fresh shared table")
     private_scale: float = Field(0.01, ge=0, description="scale of the fresh private table")
-    transfer: Literal["none", "consensus", "unified", "ace"] = Field(
+    transfer: Transfer = Field(
         "none",
         description="how the consensus is enhanced: not at all, by a learnt matrix (Figure 5a), by one matrix for "
         "both views (Figure 5b), or by ACE (Eq. 9-12)",
@@ -61,12 +66,31 @@ class TwoViewSettings(TrainingSettings):
     )
     beta_a: float = Field(0.0, ge=0, description="weight of consistency (Eq. 19)")
     beta_o: float = Field(0.0, ge=0, description="weight of complementarity (Eq. 19)")
-    consistency: Literal["ranking", "ranking-printed", "similarity", "contrast"] = Field(
+    consistency: Consistency = Field(
         "ranking",
         description="L_a with a softmax, L_a with Eq. 15 as printed, or the alternatives of Figure 4a (L_s, L_c)",
     )
-    complementarity: Literal["orthogonal", "l2", "mutual-information"] = Field(
+    complementarity: Complementarity = Field(
         "orthogonal", description="L_o, or the alternatives of Figure 4b (L_2, L_m)"
     )
     private_budget_mb: int = memory_before_disk(4096, "private tables")
     private_dir: str | None = folder_on_disk()
+
+
+@dataclass(frozen=True)
+class TwoViewPrivate(messages.Private):
+    """User vectors (weights of an affine scorer), its biases, and V; never leave."""
+
+    users: Float32 = per_user()  # [users, d]
+    bias: Float32 = per_user()  # [users]
+    tables: Float32 = per_client()  # [clients, n_items, d]
+
+
+@dataclass(frozen=True)
+class LocalViews(messages.Model):
+    """What a client holds: the downloaded C, generator and score layers, with its own changes after training."""
+
+    items: Float32 = shared()  # [n_items, d]
+    changes: Rows | None = per_client()
+    networks: dict[str, Array] = shared()
+    network_changes: dict[str, Array] = per_client()  # [clients, ...]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fedrec.data.ragged import Int64
     from fedrec.learn.torch.optimisers import Dense
     from fedrec.methods.two_views.own_generators import OwnGenerators
-    from fedrec.methods.two_views.scratch import Scratch
+    from fedrec.methods.two_views.rooms import Scratch
 
     Leaves: TypeAlias = dict[str, Tensor]
     """Parameters of the active clients: ``shared``, ``private``, ``users``, and the networks by name."""
@@ -23,48 +23,36 @@ if TYPE_CHECKING:
 Transfer = Literal["none", "consensus", "unified", "ace"]
 Consistency = Literal["ranking", "ranking-printed", "similarity", "contrast"]
 Complementarity = Literal["orthogonal", "l2", "mutual-information"]
+Reduction = Literal["sum", "mean"]
+Optimizer = Literal["sgd", "adam"]
 RATES = ("lr", "lr_items", "lr_transfer")
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What a client minimises, and how fast; rates are those of this round."""
+    """What a client minimises, and how fast: fields as in ``TwoViewSettings`` and ``FedRapSettings``, which say what
+    each means; rates are those of this round."""
 
     transfer: Transfer = "none"
-    """W: identity, a matrix of its own, the same for both views, or made from prototypes (Fed3CR, Eq. 9)."""
     length_scale: float = 10.0
-    """alpha: cosines are multiplied by it before the softmax of Eq. 15."""
     norm_floor: float = 0.1
-    """Length below which a vector counts as this long in cosines."""
     beta_a: float = 0.0
-    """Weight of consistency (Eq. 19)."""
     beta_o: float = 0.0
-    """Weight of complementarity (Eq. 19)."""
     consistency: Consistency = "ranking"
     complementarity: Complementarity = "orthogonal"
     lambda_: float = 0.0
-    """FedRAP: weight of the mean squared difference of the two tables, which is to grow."""
     mu: float = 0.0
-    """FedRAP: weight of the mean absolute value of the shared table."""
-    reduction: Literal["sum", "mean"] = "sum"
-    """How the samples of a mini-batch add up."""
+    reduction: Reduction = "sum"
     lr: float = 0.1
-    """Rate of user vectors and score functions."""
     lr_items: float = 0.1
-    """Rate of both item tables."""
     shared_rate: float = 1.0
     """Rate of the shared table as a multiple of ``lr_items``: 0 where a phase of training keeps it."""
     private_rate: float = 1.0
-    """Rate of the private table as a multiple of ``lr_items``."""
     lr_transfer: float = 0.1
-    """Rate of what makes W."""
-    optimizer: Literal["sgd", "adam"] = "sgd"
+    optimizer: Optimizer = "sgd"
     decay_step: float = 1.0
-    """Factor of all rates from one local step to the next."""
     weight_decay: float = 0.0
-    """L2 penalty on everything that is trained."""
     tolerance: float = 0.0
-    """A client ends its epochs when its mean loss changes by less than this share from one to the next."""
     epochs: int = 1
     batch_size: int = 2048
 

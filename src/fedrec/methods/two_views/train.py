@@ -33,14 +33,11 @@ from fedrec.keyed import U64
 from fedrec.learn.lockstep import Lockstep, chunks, largest_first
 from fedrec.learn.sample_arrays import Samples
 from fedrec.learn.torch.workers import over_chunks
-from fedrec.methods.two_views.autograd import autograd_step
+from fedrec.methods.two_views.autograd import Patience, autograd_step
 from fedrec.methods.two_views.batches import Ordered, positives
 from fedrec.methods.two_views.closed import closed_step
-from fedrec.methods.two_views.device_tables import own_tables, put, put_changes
 from fedrec.methods.two_views.own_generators import OwnGenerators
-from fedrec.methods.two_views.patience import Patience
-from fedrec.methods.two_views.rooms import room
-from fedrec.methods.two_views.scratch import Scratch
+from fedrec.methods.two_views.rooms import Scratch, own_tables, put, room
 from fedrec.methods.two_views.step import Objective, Positives, State
 
 if TYPE_CHECKING:
@@ -207,7 +204,7 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         for client in clients:
             out.shared[client] -= job.shared
     else:
-        put_changes(out.shared, clients, state.shared, there(job.shared))
+        put(out.shared, clients, state.shared.sub_(there(job.shared)))
         put(job.private, clients, state.private)
     if state.generator is not None:
         state.generator.put_changes(out.networks, clients)
@@ -217,7 +214,7 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
         if name == "bias":
             out.networks[name][users] = value.cpu().numpy() - job.networks[name][users]
         else:
-            put_changes(out.networks[name], clients, value, there(job.networks[name]))
+            put(out.networks[name], clients, value.sub_(there(job.networks[name])))
 
 
 def _run_phase(job: _Job, phase: Objective, state: State, own: Positives, ordered: Ordered, counts: Int64) -> Tensor:

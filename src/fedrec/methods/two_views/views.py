@@ -7,7 +7,7 @@ switched on and off, on top of any score function (its Figure 8): a transfer mat
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,13 +20,13 @@ from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
-from fedrec.methods._shared.embedding import EmbeddingSettings, ItemDownload, ItemServer, ItemUpload, fresh
+from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload, fresh, fresh_items, fresh_network
+from fedrec.methods._shared.gradients import GradientServer
 from fedrec.methods._shared.mean import MeanOfChanges
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
-from fedrec.methods.two_views.held import LocalViews, TwoViewPrivate
-from fedrec.methods.two_views.settings import TwoViewSettings
+from fedrec.methods.two_views.plugged import BASES, Base
+from fedrec.methods.two_views.settings import LocalViews, TwoViewPrivate, TwoViewSettings
 from fedrec.methods.two_views.step import RATES, Objective
-from fedrec.methods.two_views.tables import fresh_table
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
@@ -37,19 +37,20 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
 
     Settings = TwoViewSettings
     Private, Upload, Download = TwoViewPrivate, ItemUpload, ItemDownload
-    scorer: ClassVar[str] = "mf"
+    plain: ClassVar[Loss]
+    """The paper's objective as plain formulas."""
 
     def __init__(self, settings: Any = None, device: str = "cpu") -> None:
         super().__init__(settings, device)
-        self.backbone = find_backbone(self.scorer_name())
+        self.backbone = find_backbone(self.base().scorer)
 
-    def scorer_name(self) -> str:
-        """The backbone that scores fused items."""
-        return self.scorer
+    def base(self) -> Base:
+        """What stands around the objective."""
+        return BASES["none"]
 
-    def common_start(self) -> bool:
-        """Whether all users start from one vector (score function)."""
-        return bool(self.settings.scorer_start == "common")
+    def plain_loss(self, number: int) -> Loss:
+        """The plain objective in round ``number``."""
+        return type(self).plain
 
     def extra(self, number: int) -> dict[str, Any]:
         """Further terms of the objective in round ``number``."""
@@ -64,36 +65,31 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         given |= {"lambda_": 0.0, "mu": 0.0, **rates, **self.extra(number)}
         return Objective(**given)
 
-    def gradients(self) -> bool:
-        """Whether the uploaded rows are a gradient that the server descends along, not a change of the client's."""
-        return False
-
     def phases(self, number: int) -> tuple[Objective, ...]:
         """Local training of round ``number``, phase by phase: one, unless a method takes turns."""
-        return (self.objective(number),)
+        return tuple(replace(self.objective(number), **own) for own in self.base().phases)
 
     def start_server(self, world: World, keys: Keys) -> ItemServer:
         chosen = self.settings
         networks: dict[str, Array] = {}
         if self.backbone.kernel is None:
-            one = np.array([keyed.stream(keys.seed, "networks")], np.uint64)
-            networks = {name: values[0] for name, values in self.backbone.start(one, chosen.dim).items()}
+            networks = fresh_network(self.backbone, keys.seed, chosen.dim)
         if chosen.transfer == "ace":
             networks |= start_generator(keyed.stream(keys.seed, "transfer"), chosen.dim, chosen.layers)
         elif chosen.transfer != "none":
             networks[MATRIX] = np.eye(chosen.dim, dtype=np.float32)
-        return ItemServer(fresh_table(world, keys, chosen, "items", chosen.shared_scale), networks)
+        server = ItemServer(fresh_items(world, keys, chosen, "items", chosen.shared_scale), networks)
+        return GradientServer.fresh(server) if self.base().gradients else server
 
     def start_clients(self, world: World, block: Block, keys: Keys) -> TwoViewPrivate:
         chosen = self.settings
-        start = EmbeddingSettings(dim=chosen.dim, init=chosen.init, init_scale=chosen.init_scale)
-        if self.common_start():
+        if self.base().common_start or chosen.scorer_start == "common":
             one = keyed.streams(keyed.stream(keys.seed, keys.round, "scorer"), np.zeros(1, np.uint64))
-            users = np.repeat(fresh(one, chosen.dim, start), block.n_users, axis=0)
+            users = np.repeat(fresh(one, chosen.dim, chosen), block.n_users, axis=0)
         else:
-            users = fresh(keys.users(block, "users"), chosen.dim, start)
+            users = fresh(keys.users(block, "users"), chosen.dim, chosen)
         # every client starts from the same private table: what differs later is what it learnt itself
-        table = fresh_table(world, keys, chosen, "private items", chosen.private_scale)
+        table = fresh_items(world, keys, chosen, "private items", chosen.private_scale)
         budget = disk_array.Budget(chosen.private_budget_mb, chosen.private_dir)
         tables = disk_array.zeros((block.n_clients, *table.shape), budget)
         disk_array.fill(tables, table)
@@ -105,10 +101,10 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
     def model(self, download: ItemDownload) -> LocalViews:
         return LocalViews(download.items, None, download.networks, {})
 
-    def descend(
-        self, loss: Loss, private: TwoViewPrivate, download: ItemDownload, block: Block, keys: Keys
+    def local_update(
+        self, private: TwoViewPrivate, download: ItemDownload, block: Block, keys: Keys
     ) -> Update[TwoViewPrivate, ItemUpload]:
-        """E epochs of gradient descent on ``loss`` from the download, for a block of clients."""
+        """E epochs of gradient descent on the objective from the download, for a block of clients."""
         from fedrec.methods.two_views.train import train_two_views
 
         chosen, affine = self.settings, self.backbone.kernel == "affine"
@@ -116,13 +112,13 @@ class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, Ite
         own = {"bias": private.bias} if affine else {}
         trained = train_two_views(
             block, samples, private.users, download.items, private.tables, {**download.networks, **own},
-            self.backbone, self.phases(keys.round), loss, keys.clients(block, "batches"),
+            self.backbone, self.phases(keys.round), self.plain_loss(keys.round), keys.clients(block, "batches"),
             engine=chosen.engine, device=self.device,
         )  # fmt: skip
         networks = dict(trained.networks)
         bias = private.bias + networks.pop("bias") if affine else private.bias
         rows = wire.rows_of_tables(trained.shared)
-        local = LocalViews(download.items, None if self.gradients() else rows, download.networks, networks)
+        local = LocalViews(download.items, None if self.base().gradients else rows, download.networks, networks)
         kept = TwoViewPrivate(trained.users, bias, private.tables)
         return Update(kept, ItemUpload(rows, networks), trained.loss, local)
 

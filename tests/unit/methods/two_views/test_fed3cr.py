@@ -18,8 +18,8 @@ from fedrec.methods._shared.embedding import ItemServer
 from fedrec.methods._shared.gradients import GradientServer
 from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings, complementarity, consistency, loss
 from fedrec.methods.two_views.generator import generate, generator_sizes, start_generator
-from fedrec.methods.two_views.held import LocalViews
 from fedrec.methods.two_views.reading import Reader
+from fedrec.methods.two_views.settings import LocalViews
 from fedrec.methods.two_views.step import Batch, Positives
 from fedrec.methods.two_views.train import train_two_views
 

@@ -13,8 +13,8 @@ from fedrec.core.block import World
 from fedrec.core.method import Keys
 from fedrec.learn.lockstep import Lockstep
 from fedrec.methods.two_views import fed3cr, fedrap
+from fedrec.methods.two_views.autograd import Patience
 from fedrec.methods.two_views.fedrap import FedRap, FedRapSettings, regularisers
-from fedrec.methods.two_views.patience import Patience
 from fedrec.methods.two_views.step import Objective
 
 

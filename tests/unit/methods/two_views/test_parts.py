@@ -15,9 +15,9 @@ from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings
 from fedrec.methods.two_views.fediar import FedIar
 from fedrec.methods.two_views.fediar_state import FedIarSettings
 from fedrec.methods.two_views.fedrap import FedRap, FedRapSettings
-from fedrec.methods.two_views.held import LocalViews
 from fedrec.methods.two_views.parts import parts
 from fedrec.methods.two_views.reading import Reader
+from fedrec.methods.two_views.settings import LocalViews
 from fedrec.methods.two_views.views import TwoViews
 
 BLOCK = made_block()

@@ -11,7 +11,7 @@ from two_views_made import FULL, VARIANTS, assert_alike, made_block, parameters,
 
 from fedrec.data.ragged import Ragged, offsets
 from fedrec.methods.two_views import fedrap
-from fedrec.methods.two_views.scratch import Scratch
+from fedrec.methods.two_views.rooms import Scratch
 from fedrec.methods.two_views.tables_kernel import BLOCK
 
 
