@@ -179,8 +179,8 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
     def weights(self, tables: FewRows, reported: Reported, keys: Keys) -> tuple[Int64, Float32]:
         """Candidates ``[n, neighbours]`` and their weights: Eq. (6), (7) and (8) among them alone."""
         chosen = self.settings
-        swapped = chosen.weights == "code"
-        similar, complementary = (chosen.beta, chosen.alpha) if swapped else (chosen.alpha, chosen.beta / 2)
+        code = chosen.weights == "code"  # alpha and beta swapped
+        similar, complementary = (chosen.beta, chosen.alpha) if code else (chosen.alpha, chosen.beta / 2)
         proxy = reported.sizes / reported.sizes.sum()
         key = keyed.stream(keys.seed, keys.round, "sketch")
         sketches = sketch(tables, key) if similar else None
@@ -210,5 +210,4 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
         return found[:, :-1]
 
     def client_bytes(self, world: World) -> int:
-        dim: int = self.settings.dim
-        return super().client_bytes(world) + 16 * world.n_items * dim
+        return super().client_bytes(world) + 16 * world.n_items * int(self.settings.dim)
