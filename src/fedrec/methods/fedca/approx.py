@@ -160,15 +160,13 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
 
     def aggregate(self, server: FewServer, replies: Iterator[Reply[FewUpload]], keys: Keys) -> FewServer:
         ids, values = server.ids.copy(), server.values.copy()
-        small: list[FewUpload] = []
-        who: list[Int64] = []
+        small: list[Reply[FewUpload]] = []
         for reply in replies:
             ids[reply.clients], values[reply.clients] = reply.upload.ids, reply.upload.values
-            small.append(replace(reply.upload, ids=ids[:0], values=values[:0]))
-            who.append(reply.clients)
+            small.append(Reply(reply.clients, replace(reply.upload, ids=ids[:0], values=values[:0])))
         if not small:
             return server
-        chosen = Reported.of(who, small).aggregated(self.settings.r)
+        chosen = Reported.of(small).aggregated(self.settings.r)
         clients = chosen.clients
         tables = FewRows(of_clients(ids, clients), of_clients(values, clients), len(server.base))
         others, weights = self.weights(tables, chosen, keys)
