@@ -25,11 +25,6 @@ def times(upload: Any, factor: float) -> Any:
     return _changed(upload, lambda numbers: numbers * np.asarray(factor, numbers.dtype))
 
 
-def nothing(upload: Any) -> Any:
-    """The same upload with zeros."""
-    return times(upload, 0.0)
-
-
 def noise_like(upload: Any, draws: np.random.Generator, factor: float) -> Any:
     """Normal noise in the place of every protected number, each field as large as it was."""
 
@@ -68,7 +63,7 @@ def with_row(upload: Any, item: int, row: NDArray[Any], n_items: int) -> Any | N
             clients = content.n_clients
             ids = np.full(clients, item, np.int32)
             rows = Rows(np.arange(clients + 1), ids, np.tile(row, (clients, 1)).astype(np.float32), n_items)
-            return with_fields(nothing(upload), {name: rows})
+            return with_fields(times(upload, 0.0), {name: rows})
         if axis is Axis.CLIENT and isinstance(content, np.ndarray) and content.shape[1:] == (n_items, len(row)):
             tables = content.copy()  # a whole table: one row of it elsewhere
             tables[:, item] += row

@@ -27,7 +27,10 @@ def tables(seen: Seen, place: int = -1) -> dict[str, Float64]:
         if array is None:
             continue
         start = _start(seen, place, name)
-        found[name] = array if start is None else _without_rounding(array - start)
+        if start is not None:  # without what 32-bit arithmetic leaves in rows that did not change
+            change = array - start
+            array = np.where(np.abs(change) > ROUNDING * np.abs(change).max(initial=0.0), change, 0.0)
+        found[name] = array
     return found
 
 
@@ -46,11 +49,6 @@ def _whole(content: Any, m: int) -> Float64 | None:
     if content.ndim == 3 and content.shape[2] == m:  # an output layer: its columns are items
         return content.reshape(-1, m).T.astype(np.float64)
     return None
-
-
-def _without_rounding(change: Float64) -> Float64:
-    """The difference of two tables without what 32-bit arithmetic leaves in rows that did not change."""
-    return np.where(np.abs(change) > ROUNDING * np.abs(change).max(initial=0.0), change, 0.0)
 
 
 def _start(seen: Seen, place: int, name: str) -> Float64 | None:

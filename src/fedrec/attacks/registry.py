@@ -22,12 +22,12 @@ BUILT_IN: dict[str, str] = {
     "losses": "fedrec.attacks.history_size:Losses",
     "metrics": "fedrec.attacks.metric_sums:MetricSums",
     # a curious participant
-    "mixture": "fedrec.attacks.mixture:Mixture",
+    "mixture": "fedrec.attacks.over_rounds:Mixture",
     # dishonest clients
-    "boost": "fedrec.attacks.boost:Boost",
-    "pipattack": "fedrec.attacks.pipattack:PipAttack",
-    "replacement": "fedrec.attacks.pipattack:Replacement",
-    "pieck": "fedrec.attacks.pipattack:Pieck",
+    "boost": "fedrec.attacks.promotion:Boost",
+    "pipattack": "fedrec.attacks.promotion:PipAttack",
+    "replacement": "fedrec.attacks.promotion:Replacement",
+    "pieck": "fedrec.attacks.promotion:Pieck",
     "flip": "fedrec.attacks.untargeted:Flip",
     "noise": "fedrec.attacks.untargeted:NoiseUpload",
     "fedattack": "fedrec.attacks.untargeted:FedAttack",

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Float32
 from fedrec.data.ragged import Ragged
 from fedrec.maths.interaction_matrix import inverse_root, matrix
-
-Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

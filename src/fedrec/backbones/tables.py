@@ -107,11 +107,10 @@ class ItemTable:
     def _any(self, users: Float32, owners: Int64, backbone: Backbone, networks: Mapping[str, Array]) -> Float32:
         if self.rows is None:
             return backbone.scores(users, self.base, networks, owners)
-        shared = {name: array.ndim for name, array in networks.items()}
         one = backbone.start(np.zeros(1, np.uint64), users.shape[1])
         found = np.empty((len(users), self.n_items), np.float32)
         for client in np.unique(owners):
             own = owners == client
-            mine = {n: a if shared[n] < one[n].ndim else a[client] for n, a in networks.items()}
+            mine = {n: a if a.ndim < one[n].ndim else a[client] for n, a in networks.items()}
             found[own] = backbone.scores(users[own], self.of(int(client)), mine, np.zeros(int(own.sum()), np.int64))
         return found

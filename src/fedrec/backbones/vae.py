@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core.messages import Float32
+
 if TYPE_CHECKING:
     import torch
-
-Float32 = NDArray[np.float32]
 
 SHARED = ("items_in", "bias_in", "encoder_mid", "encoder_out", "decoder_in", "decoder_mid", "decoder_out")
 """Names of the shared arrays: the global encoder phi (four), then the decoder theta (three)."""

@@ -24,7 +24,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fedrec.core.fold import Float64
+from fedrec.core.messages import Float32
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,9 +37,6 @@ EPS = 1e-8
 
 DENSE_BELOW = 8
 """Rows per sample of a step up to which visiting every row costs less than finding those in the batch."""
-
-Float64 = NDArray[np.float64]
-Float32 = NDArray[np.float32]
 
 
 def descend(value: Tensor, mean: Tensor, square: Tensor, gradient: Tensor, rate: float, step: int) -> None:

@@ -127,15 +127,8 @@ def _compact(
     rows_start, rows_ids, inverse = compact_rows(place, block)
     row = (inverse - rows_start[place // max(block.n_items, 1)]).astype(np.int32)
     half = len(user)
-    return Samples(
-        start=sizes.start,
-        user=user,
-        row=row[:half],
-        label=label,
-        negative=row[half:] if pairs else None,
-        rows_start=rows_start,
-        rows_ids=rows_ids,
-    )
+    negative = row[half:] if pairs else None
+    return Samples(sizes.start, user, row[:half], label, negative, rows_start, rows_ids)
 
 
 def compact_rows(place: Int64, block: Block) -> tuple[Int64, Int32, Int64]:

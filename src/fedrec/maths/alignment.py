@@ -131,7 +131,7 @@ def gradient_steps(
     here = torch.from_numpy(np.ascontiguousarray(table)).to(device)
     first = torch.from_numpy(np.ascontiguousarray(left)).to(device)
     second = None if right is None else torch.from_numpy(np.ascontiguousarray(right)).to(device)
-    size = _square(first, second)
+    size = _sum(first, first) if second is None else _sum(first.mT @ first, second.mT @ second)  # |C|^2
     for _ in range(steps):
         moved = first @ here if second is None else first @ (second.mT @ here)  # C E
         gram = here.mT @ here
@@ -146,10 +146,3 @@ def gradient_steps(
 
 def _sum(one: Tensor, other: Tensor) -> float:
     return float((one.double() * other.double()).sum())
-
-
-def _square(left: Tensor, right: Tensor | None) -> float:
-    """``|C|_F^2``."""
-    if right is None:
-        return _sum(left, left)
-    return _sum(left.mT @ left, right.mT @ right)

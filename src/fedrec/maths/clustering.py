@@ -44,8 +44,7 @@ def sketch(rows: Rows, width: int, key: int) -> Float64:
         seen = (rows.values[part] @ of_columns) * of_items[rows.ids[part]]
         clients, begins = np.unique(owner[part], return_index=True)
         total[clients] += np.add.reduceat(seen.astype(np.float64), begins, axis=0)
-    scaled: Float64 = total / np.sqrt(width)
-    return scaled
+    return np.asarray(total / np.sqrt(width))
 
 
 def kmeans(points: NDArray[np.floating], clusters: int, key: int) -> Int64:

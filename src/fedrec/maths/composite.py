@@ -171,9 +171,8 @@ def composite_weights(
 ) -> Tensor:
     """W ``[n, n]``: row ``u`` holds the weights ``w_u`` of everybody's table for client ``u``.
 
-    ``similarity`` s and ``complementarity`` c ``[n, n]``, or some of their rows, which W has then; ``sizes``
-    ``[n]`` (or a row for each client, ``[n, n]``) is scaled to the proxy ``p``, which sums to one. Missing (None)
-    terms count as zero.
+    ``similarity`` s and ``complementarity`` c ``[n, n]``, or some of their rows, which W has then; ``sizes`` ``[n]``
+    is scaled to the proxy ``p``, which sums to one. Missing (None) terms count as zero.
 
     Eq. (8): minimise ``x.x - (2 p + 2 alpha s_u + beta c_u).x`` on the simplex, that is, project
     ``p + alpha s_u + beta c_u / 2``. Eq. (5) has ``(1 + alpha) x.x`` instead: the point divided by
@@ -183,8 +182,7 @@ def composite_weights(
     s_factor, c_factor = (alpha, beta / 2) if roles == "paper" else (beta, alpha)
     scale = 1 + s_factor if normalise == "eq5" else 1.0
     proxy = torch.as_tensor(sizes, device=device).double()
-    proxy = proxy / proxy.sum(-1, keepdim=True)
-    proxy = proxy if proxy.ndim == 2 else proxy.reshape(1, -1)
+    proxy = (proxy / proxy.sum(-1, keepdim=True)).reshape(1, -1)
     n = proxy.shape[1]
     terms = [
         (factor, torch.as_tensor(term, device=device))
@@ -196,7 +194,7 @@ def composite_weights(
     step = max(1, AT_ONCE // n)
     for begin in range(0, count, step):
         rows = slice(begin, min(begin + step, count))
-        point = (proxy if len(proxy) == 1 else proxy[rows]).expand(rows.stop - rows.start, n).clone()
+        point = proxy.expand(rows.stop - rows.start, n).clone()
         for factor, term in terms:
             point.add_(term[rows], alpha=factor)
         weights[rows] = project(point.div_(scale)).float()

@@ -59,14 +59,9 @@ def cluster_items(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the next round goes on from here
         cluster = model.fit_predict(values)
-    return Clusters(np.asarray(cluster, np.int64), extract(model))
-
-
-def extract(model: Any) -> dict[str, NDArray[np.float64]]:
-    """The mixture's state as arrays."""
-    found = {name: np.array(getattr(model, name), np.float64) for name in STATE}
-    ones, rest = model.weight_concentration_
-    return {**found, "weight_ones": np.array(ones), "weight_rest": np.array(rest)}
+    state = {name: np.array(getattr(model, name), np.float64) for name in STATE}
+    state["weight_ones"], state["weight_rest"] = map(np.array, model.weight_concentration_)
+    return Clusters(np.asarray(cluster, np.int64), state)
 
 
 def restore(model: Any, state: dict[str, NDArray[np.float64]]) -> None:

@@ -17,21 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
+from fedrec.core.fold import Float64
 
 
 def centred_rows(table: NDArray[np.floating]) -> Float64:
     """``H_n Z``: every column loses its mean."""
     values = np.asarray(table, np.float64)
-    means: Float64 = values.mean(0)
-    return values - means
+    return np.asarray(values - values.mean(0))
 
 
 def centred_columns(table: NDArray[np.floating]) -> Float64:
     """``Z H_d``: every row loses its mean."""
     values = np.asarray(table, np.float64)
-    means: Float64 = values.mean(1, keepdims=True)
-    return values - means
+    return np.asarray(values - values.mean(1, keepdims=True))
 
 
 def autocovariance(table: NDArray[np.floating]) -> Float64:
@@ -79,8 +77,7 @@ class ThinLogarithm:
 
     def times(self, thin: Float64) -> Float64:
         """``log(F F^T + gamma I) @ thin`` ``[n, k]``."""
-        product: Float64 = np.log(self.gamma) * thin + self.basis @ (self.gain[:, None] * (self.basis.T @ thin))
-        return product
+        return np.asarray(np.log(self.gamma) * thin + self.basis @ (self.gain[:, None] * (self.basis.T @ thin)))
 
 
 def centroids_of(table: NDArray[np.floating], cluster: NDArray[np.integer], count: int) -> Float64:

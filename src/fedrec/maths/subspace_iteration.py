@@ -28,8 +28,7 @@ class Pairs:
 
 def apply_clients(interactions: Any, weights: NDArray[np.floating[Any]], shared: NDArray[Any]) -> NDArray[Any]:
     """A user's products ``w_u a_u W``, before they are spread over the user's items: ``[users, k]``."""
-    products: NDArray[Any] = np.asarray(interactions @ shared) * weights[:, None]
-    return products
+    return np.asarray(np.asarray(interactions @ shared) * weights[:, None])
 
 
 def step(sent: Float64, returned: Float64, degrees: Float64, before: Pairs | None = None, share: float = 1.0) -> Pairs:
@@ -43,7 +42,8 @@ def step(sent: Float64, returned: Float64, degrees: Float64, before: Pairs | Non
     """
     root = np.sqrt(np.maximum(degrees, 0.0))
     basis = sent * root[:, None]
-    inverse = _inverse_factor(basis)
+    # R^-1 of basis = Q R; directions that the basis lacks come out as zero
+    inverse = np.linalg.pinv(np.linalg.qr(basis, mode="r"), rcond=1e-10)
     moved = inverse_root(np.maximum(degrees, 0.0))[:, None] * (returned @ inverse)  # [m, k] M V
     if before is not None and share < 1.0:
         kept = (before.vectors * before.values) @ (before.vectors.T @ (basis @ inverse))
@@ -54,11 +54,4 @@ def step(sent: Float64, returned: Float64, degrees: Float64, before: Pairs | Non
 
 def sent_of(pairs: Pairs, degrees: Float64) -> Float64:
     """``W = D^-1/2 V``, what clients get next."""
-    sent: Float64 = pairs.vectors * inverse_root(np.maximum(degrees, 0.0))[:, None]
-    return sent
-
-
-def _inverse_factor(basis: Float64) -> Float64:
-    """``R^-1`` of ``basis = Q R``; directions that the basis lacks come out as zero."""
-    triangle = np.linalg.qr(basis, mode="r")
-    return np.linalg.pinv(triangle, rcond=1e-10)
+    return np.asarray(pairs.vectors * inverse_root(np.maximum(degrees, 0.0))[:, None])

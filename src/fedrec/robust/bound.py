@@ -32,11 +32,7 @@ class Bound:
         limit = self.factor * lower_median(lambda: norms)
         caps = {name: self.factor * _median_size(replies, name) for name in weight_fields(replies[0].upload)}
         factors = [_factor(norm, limit) for norm in norms]
-
-        def bounded(place: int, reply: Reply[Any]) -> Reply[Any]:
-            return _capped(view.scaled(reply, factors[place]), caps)
-
-        return Mapped(replies, bounded)
+        return Mapped(replies, lambda place, reply: _capped(view.scaled(reply, factors[place]), caps))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +48,7 @@ class RowBound:
 
     def guarded(self, replies: Sequence[Reply[Any]], view: View, keys: Keys) -> Sequence[Reply[Any]]:
         largest = [
-            {
-                part.name: _largest_rows(part, len(reply.clients))
-                for part in view.parts(reply)
-                if is_table(part, view.n_items)
-            }
+            {p.name: _largest_rows(p, len(reply.clients)) for p in view.parts(reply) if is_table(p, view.n_items)}
             for reply in replies
         ]
         names = dict.fromkeys(name for found in largest for name in found)

@@ -28,7 +28,6 @@ from fedrec.robust.spool import spooled
 
 LEAST = 10
 """Clients of a round below which nothing is done: the median of a handful says nothing, and they know one another."""
-NAMES = ("none", "bound", "rows", "median", "trimmed", "krum")
 
 
 class Piece(Protocol):
@@ -82,7 +81,7 @@ def defence(names: str, factor: float = 1.0, share: float = 0.1, memory_mb: floa
     chosen = names.split("+")
     for name in chosen:
         if name not in made:
-            raise BadInput(f"robust {names!r} has no piece {name!r}; {nearest(name, NAMES)}, and join several by +")
+            raise BadInput(f"robust {names!r} has no piece {name!r}; {nearest(name, made)}, and join several by +")
     if "none" in chosen and len(chosen) > 1:
         raise BadInput(f"robust {names!r} is nothing and something; give none alone, or leave it out")
     return Defence(tuple(piece for name in chosen if (piece := made[name]) is not None), memory_mb)

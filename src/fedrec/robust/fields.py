@@ -64,7 +64,8 @@ class View:
         if own is not None:
             users = self.users[reply.clients]
             owner = np.repeat(np.arange(len(users)), users)
-            return np.bincount(owner, np.asarray(own(), np.float64) ** 2, minlength=len(users)) ** 0.5
+            squares = np.bincount(owner, np.asarray(own(), np.float64) ** 2, minlength=len(users))
+            return np.asarray(squares**0.5, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             return norms_of(self.parts(reply), "l2", len(reply.clients))
 

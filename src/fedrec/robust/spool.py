@@ -6,13 +6,14 @@ They are kept in memory while there is room, in nameless files after; what is ch
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fedrec.core.disk_array import on_disk
 from fedrec.core.method import Reply
+from fedrec.core.state import flatten
 from fedrec.memory import MIB
 
 
@@ -21,7 +22,7 @@ def spooled(replies: Iterable[Reply[Any]], memory_mb: float) -> list[Reply[Any]]
     left = int(memory_mb * MIB)
     kept: list[Reply[Any]] = []
     for reply in replies:
-        size = sum(array.nbytes for array in _arrays(reply.upload))
+        size = sum(array.nbytes for array in flatten(reply.upload)[0].values())
         kept.append(reply if size <= left else dataclasses.replace(reply, upload=_on_disk(reply.upload)))
         left -= min(size, left)
     return kept
@@ -46,17 +47,6 @@ class Mapped(Sequence[Reply[Any]]):
         if isinstance(index, slice):
             return Mapped(self.replies, self.change, self.places[index])
         return self.change(self.places[index], self.replies[self.places[index]])
-
-
-def _arrays(value: Any) -> Iterator[np.ndarray]:
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, dict):
-        for entry in value.values():
-            yield from _arrays(entry)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for spec in dataclasses.fields(value):
-            yield from _arrays(getattr(value, spec.name))
 
 
 def _on_disk(value: Any) -> Any:

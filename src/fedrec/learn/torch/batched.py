@@ -103,7 +103,7 @@ def _train_chunk(job: _Job, clients: Int64) -> None:
     rows_at = offsets(np.diff(job.rows_start)[clients])
     adam = settings.optimizer == "adam"
 
-    ordered = _Ordered.build(job, clients, counts, users_at, rows_at, single)
+    ordered = _Ordered(job, clients, counts, users_at, rows_at, single)
     start, where = _rows_start(job, clients)
     items = _rows(job, clients, start, adam, len(lockstep))
     people = Dense(torch.from_numpy(job.users[users].astype(np.float32)).to(device), job.lr_users, adam)
@@ -197,44 +197,32 @@ def _network(job: _Job, name: str, clients: Int64, users: Int64, adam: bool) -> 
     return Dense(value, rate, adam, 0.0 if per_user else job.settings.weight_decay)
 
 
-@dataclass(frozen=True)
 class _Ordered:
     """A chunk's samples in the order of training, all epochs; entry ``total`` is padding."""
 
-    total: int
-    row: Tensor
-    negative: Tensor | None
-    label: Tensor
-    user: Tensor
-
-    def rows(self, index: Tensor) -> Tensor:
-        """Rows of these samples; for pairs the positives', then the negatives'."""
-        row = self.row.index_select(0, index)
-        return row if self.negative is None else torch.cat([row, self.negative.index_select(0, index)])
-
-    @staticmethod
-    def build(job: _Job, clients: Int64, counts: Int64, users_at: Int64, rows_at: Int64, single: bool) -> _Ordered:
-        device, epochs = job.device, job.settings.epochs
-        total = int(counts.sum()) * epochs
+    def __init__(self, job: _Job, clients: Int64, counts: Int64, users_at: Int64, rows_at: Int64, single: bool) -> None:
+        device, epochs, samples = job.device, job.settings.epochs, job.samples
+        self.total = total = int(counts.sum()) * epochs
         local = orders(counts, from_words(job.keys[clients], device), epochs)
         repeats = torch.from_numpy(counts * epochs).to(device)
 
         def spread(per_client: Int64) -> Tensor:
             return torch.repeat_interleave(torch.from_numpy(per_client).to(device), repeats, output_size=total)
 
-        first = _host(job.samples.start)[clients]
-        sample = local + spread(first)
+        sample = local + spread(_host(samples.start)[clients])
 
         def taken(array: object, shift: Int64 | None, padding: int) -> Tensor:
             values = torch.as_tensor(array).to(device).index_select(0, sample)
             values = values.long() + spread(shift) if shift is not None else values.float()
             return torch.cat([values, values.new_full((1,), padding)])
 
-        samples = job.samples
-        return _Ordered(
-            total,
-            taken(samples.row, rows_at[:-1], int(rows_at[-1])),
-            taken(samples.negative, rows_at[:-1], int(rows_at[-1])) if samples.pairs else None,
-            taken(samples.label, None, 0),
-            sample if single else taken(samples.user, users_at[:-1] - job.block.user_start[clients], 0),
-        )
+        last = int(rows_at[-1])
+        self.row = taken(samples.row, rows_at[:-1], last)
+        self.negative = taken(samples.negative, rows_at[:-1], last) if samples.pairs else None
+        self.label = taken(samples.label, None, 0)
+        self.user = sample if single else taken(samples.user, users_at[:-1] - job.block.user_start[clients], 0)
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Rows of these samples; for pairs the positives', then the negatives'."""
+        row = self.row.index_select(0, index)
+        return row if self.negative is None else torch.cat([row, self.negative.index_select(0, index)])

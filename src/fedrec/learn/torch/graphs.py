@@ -8,7 +8,6 @@ so it is its own gradient and nothing needs to be recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,16 +60,11 @@ def train_graphs(
     changes = np.zeros((len(samples.rows_ids), users.shape[1]), np.float32)
     rows = Rows(samples.rows_start, samples.rows_ids, changes, block.n_items)
     out = Trained(np.array(users, np.float32), rows, np.zeros(block.n_clients))
-    for clients in _together(samples, settings.batch_size, users.shape[1]):
+    falling = largest_first(-(-np.diff(samples.start) // settings.batch_size))  # those with most steps first
+    numbers = offsets(np.diff(samples.rows_start)[falling]) * users.shape[1]
+    for clients in chunks(falling, lambda at: int(np.searchsorted(numbers, numbers[at] + NUMBERS, "right")) - 1 - at):
         _Chunk(block, samples, users, table, settings, layers, clients, order_keys, device).train(out)
     return out
-
-
-def _together(samples: Samples, batch_size: int, dim: int) -> Iterator[Int64]:
-    """Clients with samples, those with most steps first, as many as fit together."""
-    falling = largest_first(-(-np.diff(samples.start) // batch_size))
-    rows = offsets(np.diff(samples.rows_start)[falling]) * dim
-    return chunks(falling, lambda at: int(np.searchsorted(rows, rows[at] + NUMBERS, "right")) - 1 - at)
 
 
 class _Chunk:

@@ -160,15 +160,13 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
 
     def aggregate(self, server: FewServer, replies: Iterator[Reply[FewUpload]], keys: Keys) -> FewServer:
         ids, values = server.ids.copy(), server.values.copy()
-        small: list[FewUpload] = []
-        who: list[Int64] = []
+        small: list[Reply[FewUpload]] = []
         for reply in replies:
             ids[reply.clients], values[reply.clients] = reply.upload.ids, reply.upload.values
-            small.append(replace(reply.upload, ids=ids[:0], values=values[:0]))
-            who.append(reply.clients)
+            small.append(Reply(reply.clients, replace(reply.upload, ids=ids[:0], values=values[:0])))
         if not small:
             return server
-        chosen = Reported.of(who, small).aggregated(self.settings.r)
+        chosen = Reported.of(small).aggregated(self.settings.r)
         clients = chosen.clients
         tables = FewRows(of_clients(ids, clients), of_clients(values, clients), len(server.base))
         others, weights = self.weights(tables, chosen, keys)
@@ -179,8 +177,8 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
     def weights(self, tables: FewRows, reported: Reported, keys: Keys) -> tuple[Int64, Float32]:
         """Candidates ``[n, neighbours]`` and their weights: Eq. (6), (7) and (8) among them alone."""
         chosen = self.settings
-        swapped = chosen.weights == "code"
-        similar, complementary = (chosen.beta, chosen.alpha) if swapped else (chosen.alpha, chosen.beta / 2)
+        code = chosen.weights == "code"  # alpha and beta swapped
+        similar, complementary = (chosen.beta, chosen.alpha) if code else (chosen.alpha, chosen.beta / 2)
         proxy = reported.sizes / reported.sizes.sum()
         key = keyed.stream(keys.seed, keys.round, "sketch")
         sketches = sketch(tables, key) if similar else None
@@ -210,5 +208,4 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
         return found[:, :-1]
 
     def client_bytes(self, world: World) -> int:
-        dim: int = self.settings.dim
-        return super().client_bytes(world) + 16 * world.n_items * dim
+        return super().client_bytes(world) + 16 * world.n_items * int(self.settings.dim)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedrec.core import messages
 from fedrec.core.messages import Array, Float32, Limit, per_client, per_interaction, per_user, shared
+from fedrec.core.method import Reply
 from fedrec.data.ragged import Int64, offsets, segments
 from fedrec.methods._shared.personal import PersonalDownload, lowest
 from fedrec.methods.fedca.auto import Trials
@@ -78,17 +79,17 @@ class Reported:
     gains: Any  # [n, 2] or None
 
     @classmethod
-    def of(cls, clients: Sequence[Int64], uploads: Sequence[Any]) -> Reported:
+    def of(cls, replies: Sequence[Reply[Any]]) -> Reported:
         """The small fields of all uploads, in the order in which they came."""
 
         def stacked(name: str) -> Any:
-            parts = [getattr(upload, name) for upload in uploads]
+            parts = [getattr(reply.upload, name) for reply in replies]
             return None if parts[0] is None else np.concatenate(parts)
 
         sizes, tickets = np.asarray(stacked("sizes"), np.int64), stacked("tickets")
         if tickets is None:
             tickets = np.zeros(len(sizes), np.uint32)
-        everyone = np.concatenate(clients)
+        everyone = np.concatenate([reply.clients for reply in replies])
         others = (stacked(name) for name in ("subspaces", "components", "gains"))
         return cls(everyone, sizes, offsets(sizes), tickets, *others)
 

@@ -21,15 +21,15 @@ def collected(
     """Everybody's table and network as they were sent, the small fields, and who is absent: those stay as they were."""
     tables = np.empty(server.tables.shape, np.float32)  # pages are taken as clients answer
     networks = {name: values.copy() for name, values in server.networks.items()}
-    small: list[tuple[Int64, FedCaUpload]] = []
+    small: list[Reply[FedCaUpload]] = []
     for reply in replies:
         tables[reply.clients] = reply.upload.tables
         for name, values in reply.upload.networks.items():
             networks[name][reply.clients] = values
-        small.append((reply.clients, replace(reply.upload, tables=tables[:0], networks={})))
+        small.append(Reply(reply.clients, replace(reply.upload, tables=tables[:0], networks={})))
     if not small:
         return None
-    reported = Reported.of([clients for clients, _ in small], [upload for _, upload in small])
+    reported = Reported.of(small)
     absent = np.setdiff1d(np.arange(len(tables)), reported.clients)
     tables[absent] = server.tables[absent]  # their next download is their last one
     return tables, networks, reported, absent

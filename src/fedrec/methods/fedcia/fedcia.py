@@ -53,7 +53,6 @@ class SimilarityExchange:
         return models.start(world, block, keys, self.settings)
 
     def local_update(self, private: OwnModel, download: Any, block: Block, keys: Keys) -> Update[OwnModel, CiaUpload]:
-        assert private.tables is not None
         tables = self.own_tables(private, block)
         for own, near in zip(tables, self.aligned(tables, download), strict=True):
             own[:] = near

@@ -7,7 +7,7 @@ took part, and a client scores with both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ from fedrec.methods.fedcia.models import OwnModel
 from fedrec.methods.fedcia.settings import FedCiaSettings
 
 
+@dataclass(frozen=True)
 class FilterExchange:
     """The mean of the clients' filters (section 5.3)."""
 
-    def __init__(self, settings: FedCiaSettings) -> None:
-        self.settings = settings
+    settings: FedCiaSettings
 
     # -- the client
 

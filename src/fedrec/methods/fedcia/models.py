@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from fedrec import keyed
 from fedrec.backbones.base import Backbone
 from fedrec.backbones.lightgcn import smoothed
 from fedrec.backbones.mf import MatrixFactorisation
-from fedrec.backbones.mlp import Perceptron
+from fedrec.backbones.ncf import NeuralCollaborativeFiltering
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Array, Float32, gather, per_client, per_user
@@ -36,6 +36,15 @@ class OwnModel(messages.Private):
     users: Float32 | None = per_user()  # [users, d]
     tables: Float32 | None = per_client()  # [clients, n_items, d], zero beyond a client's own width
     networks: dict[str, Array] = per_client()  # [clients, ...] of mlp
+
+
+class Perceptron(NeuralCollaborativeFiltering):
+    """``[u; v] -> d -> d / 2 -> 1``: for d = 32 the network that GPFedRec and FedCIA compare with."""
+
+    name: ClassVar[str] = "mlp"
+
+    def __init__(self, dim: int) -> None:
+        super().__init__((dim, max(1, dim // 2)))
 
 
 def architectures(settings: Any) -> list[tuple[str, int]]:

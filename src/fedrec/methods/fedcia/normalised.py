@@ -13,11 +13,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.core.fold import Float64
 from fedrec.core.messages import Float32
 from fedrec.maths.interaction_matrix import inverse_root
 from fedrec.methods.fedcia.messages import CiaDownload, CiaServer
-
-Float64 = NDArray[np.float64]
 
 
 def with_filter(server: CiaServer, k: int, alpha: float) -> CiaServer:

@@ -59,8 +59,7 @@ class ParameterExchange(SimilarityExchange):
         """The clients' common start."""
         table, widths = models.fresh_table(world.n_items, keys, self.settings), models.architectures(self.settings)
         return ParameterServer(
-            np.concatenate([table[:, :width] for _, width in widths], axis=1),
-            models.fresh_network(keys, self.settings),
+            np.concatenate([table[:, :width] for _, width in widths], axis=1), models.fresh_network(keys, self.settings)
         )
 
     def download(self, server: ParameterServer) -> ParameterDownload:

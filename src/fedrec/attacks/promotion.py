@@ -1,4 +1,4 @@
-"""A cold item is moved to where the popular items are: PipAttack, model replacement, and PIECK."""
+"""Promotion of a cold item: by boosted gradients, or by moving it to where the popular items are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.attacks.contract import AttackCard, Facts, Poison
-from fedrec.attacks.crafted import BOOST, item_table, with_row
+from fedrec.attacks.crafted import BOOST, item_table, only_item, times, with_row
 from fedrec.core.method import Keys
+
+
+class Boost(Poison):
+    """A dishonest client adds the item to its history, trains honestly, and sends what that did to the item's row,
+    a hundred times. Nothing but its own work is needed, so it fits every method.
+
+    Adaptive: it knows that changes and rows are bounded. It sends the item's row alone, at whatever length the bound
+    leaves it, in the direction in which all users' scores rise (the mean of the popular items' rows), every round the
+    same; and a history made of popular items, so that the item is seen beside them.
+    """
+
+    name = "boost"
+    promotes = True
+    card = AttackCard(
+        title="promote a cold item: its row as honest training moves it, a hundred times",
+        paper="Bagdasaryan et al., AISTATS 2020 (boosting); explicit promotion of Zhang et al., WSDM 2022",
+        who="clients",
+        sees="its own data and download; adaptive: also which items are popular, and the defence",
+    )
+
+    def history(self, own: NDArray[np.int32]) -> NDArray[np.int32]:
+        kept = self.facts.popular[: max(1, len(own))].astype(np.int32) if self.facts.adaptive else own
+        return np.unique(np.append(kept, np.int32(self.facts.target)))
+
+    def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:
+        m, target = self.facts.world.n_items, self.facts.target
+        table = item_table(download, m) if self.facts.adaptive else None
+        crafted = None
+        if table is not None:
+            mean = table[self.facts.popular[:20]].mean(0)
+            uphill = np.asarray(BOOST * mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)  # a long step
+            crafted = with_row(upload, target, uphill, m)
+        return times(only_item(upload, target, m), BOOST) if crafted is None else crafted
 
 
 class PipAttack(Poison):
