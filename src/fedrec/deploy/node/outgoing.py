@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,6 @@ Parts = dict[str, dict[str, np.ndarray]]
 """What each member adds to a secure sum."""
 ToSummands = Callable[[Any, Any], Summands]
 """From a block's uploads as they would be sent, and its downloads, to what each client adds."""
-
-
-class Outgoing(Protocol):
-    """A place for the uploads of a round."""
-
-    def add(self, positions: Int64, sent: Any, received: Any, losses: Any) -> None:
-        """The uploads of these clients, as the chain left them, and the downloads that they trained from."""
-
-    def answer(self) -> Answer:
-        """What leaves the node of them."""
 
 
 class EachClient:
@@ -90,3 +80,8 @@ class Collected:
 
     def answer(self) -> Answer:
         return Answer()
+
+
+Outgoing = EachClient | OneSum | Collected
+"""A place for a round's uploads: ``add`` takes those of some clients, as the chain left them, and the downloads that
+they trained from; ``answer`` is what leaves the node of them."""

@@ -15,7 +15,6 @@ from fedrec.secure.identity import Directory, host_of
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 
-UNMASKED = Unmasked.__name__
 AGAIN = "; members have unmasked it before and refuse to sum it a second time"
 
 
@@ -51,7 +50,7 @@ def sum_cohort(
             try:
                 outgoing = server.close()
             except TooFew as few:
-                again = any(UNMASKED in reason for reason in faults.values())
+                again = any(Unmasked.__name__ in reason for reason in faults.values())
                 raise TooFew(f"{few}{AGAIN if again else ''}", few.repeat and not again) from None
     before = time.perf_counter()
     found = server.total()
