@@ -72,7 +72,7 @@ class Cohort:
         self.course = Course.of(plan, dropouts or {})
         self.contributors = self.course.survivors
         self._waiting = set(self.contributors.tolist())
-        levels: dict[Level, type[Work]] = {"protocol": Protocol, "masks": Masks, "sums": Sums}
+        levels: dict[Level, type[Sums]] = {"protocol": Protocol, "masks": Masks, "sums": Sums}
         self._work = levels[level](self.course, seed, workers, clock)
 
     def add(self, place: int, values: Integers) -> None:
@@ -94,18 +94,19 @@ class Cohort:
         return Simulated(result, self.course, traffic, dict(self._work.seconds), received, sent)
 
 
-class Work:
-    """One level of work."""
+class Sums:
+    """The sum alone, modulo the ring; the other levels come to the same by more work."""
 
-    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+    def __init__(self, course: Course, seed: int, workers: int = 1, clock: Clock = time.perf_counter) -> None:
         self.course, self.plan, self.clock = course, course.plan, clock
         self.seconds = {"clients": 0.0, "server": 0.0}
+        self._words: Words = np.zeros(self.plan.layout.length, word_type(self.plan.layout.bits))
 
     def add(self, place: int, values: Integers) -> None:
-        raise NotImplementedError
+        self._words += wrap(values, self.plan.layout.bits)
 
     def total(self) -> Integers:
-        raise NotImplementedError
+        return centre(self._words, self.plan.layout.bits)
 
     @contextmanager
     def timed(self, who: str) -> Iterator[None]:
@@ -113,21 +114,6 @@ class Work:
         since = self.clock()
         yield
         self.seconds[who] += self.clock() - since
-
-
-class Sums(Work):
-    """The sum alone, modulo the ring."""
-
-    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
-        super().__init__(course, seed, workers, clock)
-        layout = self.plan.layout
-        self._words: Words = np.zeros(layout.length, word_type(layout.bits))
-
-    def add(self, place: int, values: Integers) -> None:
-        self._words += wrap(values, self.plan.layout.bits)
-
-    def total(self) -> Integers:
-        return centre(self._words, self.plan.layout.bits)
 
 
 class Masks(Sums):
@@ -189,7 +175,7 @@ class Masks(Sums):
         return total
 
 
-class Protocol(Work):
+class Protocol(Sums):
     """Every step of every party."""
 
     def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
