@@ -135,7 +135,7 @@ class Masks(Sums):
     def _own(self, place: int) -> bytes:
         return self_seed(self._secrets[place], self.plan.digest, place)
 
-    def _masks_with(self, among: NDArray[np.bool_], place: int) -> list[tuple[int, bytes]]:
+    def _masks_of(self, among: NDArray[np.bool_], place: int) -> list[tuple[int, bytes]]:
         """Sign and seed of a member's masks with some of its neighbours."""
         found = []
         for other in self.plan.neighbours_of(place):
@@ -150,7 +150,7 @@ class Masks(Sums):
     def masked(self, place: int, values: Integers) -> tuple[Words, NDArray[np.uint64]]:
         """What a member sends: its vector and the check words, masked with all that sent it shares."""
         words, checks = wrap(values, self.plan.layout.bits), check_words(values, self.plan.digest)
-        masks = [(1, self._own(place)), *self._masks_with(self.course.spoke[Kind.SHARE], place)]
+        masks = [(1, self._own(place)), *self._masks_of(self.course.spoke[Kind.SHARE], place)]
         apply_masks(words, checks, masks, self.plan.layout.bits)
         return words, checks
 
@@ -168,7 +168,7 @@ class Masks(Sums):
             masks = [(-1, self._own(place)) for place in survivors]
             for gone in np.flatnonzero(shared & ~summed).tolist():
                 # what the gone member would have added takes away what its neighbours did
-                masks += self._masks_with(summed, gone)
+                masks += self._masks_of(summed, gone)
             apply_masks(self._words, self._checks, masks, self.plan.layout.bits)
             total = super().total()
             verify(total, self._checks, len(survivors), self.plan.digest)
