@@ -52,7 +52,6 @@ class PrivacyCard:
         return f"epsilon {self.epsilon:.4g} {pure}, user level, {self.composition.split(' of ')[0]}; {self.trust}"
 
     def lines(self) -> list[str]:
-        """For a terminal."""
         return card_lines(self.as_dict())
 
 

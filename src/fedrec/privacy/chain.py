@@ -40,9 +40,6 @@ class Chain:
             upload = link.restore(upload)
         return upload
 
-    def describe(self) -> str:
-        return ", then ".join(link.describe() for link in self.links) or "no clip, no noise, no compression"
-
 
 def outgoing(settings: PrivacySettings, source: Source = "keyed") -> Chain:
     """The chain that the settings ask for.
@@ -70,8 +67,17 @@ def describe(settings: PrivacySettings) -> str:
     >>> describe(PrivacySettings(clip=1, noise=0.1))
     'clip to L2 norm 1, then Laplace noise of scale 0.1 on every coordinate; sent as whole tables in float32'
     """
+    done = [f"clip to {settings.clip_norm.upper()} norm {settings.clip:g}"] if settings.clip > 0 else []
+    if settings.noise > 0:
+        kind = "Laplace noise of scale" if settings.noise_kind == "laplace" else "Gaussian noise of deviation"
+        done.append(f"{kind} {settings.noise:g} on every coordinate")
+    if settings.compress != "none":
+        kept = f"{settings.compress_keep:.3g} of"
+        forms = {"topk": f"largest {kept} coordinates", "lowrank": f"tables truncated to {kept} their rank"}
+        done.append(forms.get(settings.compress, "8 bits a number"))
     tables = "whole tables" if settings.upload_form == "dense" or settings.noise > 0 else "changed rows"
-    line = f"{outgoing(settings).describe()}; sent as {tables} in {settings.precision}"
+    line = ", then ".join(done) or "no clip, no noise, no compression"
+    line += f"; sent as {tables} in {settings.precision}"
     if settings.noise == 0 and (settings.upload_form == "rows" or settings.compress == "topk"):
         line += "; indices show which items a client has touched"
     return line

@@ -45,9 +45,6 @@ class Clip(Link):
 
         return with_fields(upload, {part.name: part.filled(scaled(part)) for part in parts})
 
-    def describe(self) -> str:
-        return f"clip to {self.norm.upper()} norm {self.bound:g}"
-
 
 def norms_of(parts: list[Part], norm: Literal["l2", "l1"], clients: int) -> NDArray[np.float64]:
     """``[clients]`` norm of each client's update over all its parts, added up in double precision."""

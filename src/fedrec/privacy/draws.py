@@ -8,7 +8,6 @@ are for simulation. A client that faces a real server uses :class:`SystemDraws`.
 from __future__ import annotations
 
 import os
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +18,15 @@ from fedrec.core.method import Keys
 from fedrec.data.ragged import Int64
 
 
-class Draws(Protocol):
-    """Where the numbers of one field come from."""
-
-    def uniform(self, first: int, last: int, count: int) -> NDArray[np.float64]:
-        """``[last - first, count]`` numbers in [0, 1) for the field's rows ``first .. last``."""
-
-
 class KeyedDraws:
-    """Numbers that depend on (seed, round, client, purpose) and the place within the client alone."""
+    """Numbers of one field that depend on (seed, round, client, purpose) and the place within the client alone."""
 
     def __init__(self, keys: Keys, block: Block, purpose: str, start: Int64) -> None:
         self.streams = keys.clients(block, purpose)  # [clients]
         self.start = start  # [clients + 1]
 
     def uniform(self, first: int, last: int, count: int) -> NDArray[np.float64]:
+        """``[last - first, count]`` numbers in [0, 1) for the field's rows ``first .. last``."""
         row = np.arange(first, last)
         owner = np.searchsorted(self.start, row, side="right") - 1
         # value i of a client's stream is mix(key + (i + 1) * GOLDEN): a row begins where the one before it ended

@@ -21,10 +21,6 @@ class Link:
         """The upload as it came into this link, as far as can be known."""
         return upload
 
-    @abstractmethod
-    def describe(self) -> str:
-        """A few words for reports."""
-
 
 class Compression(Link):
     """A link that sends fields in a compressed form."""

@@ -38,9 +38,6 @@ class Truncate(Compression):
                 forms[part.name] = _factors(part.content, rank)
         return with_fields(upload, forms)
 
-    def describe(self) -> str:
-        return f"tables truncated to {self.keep:.3g} of their rank"
-
 
 def _table(part: Part) -> tuple[int, int] | None:
     """Height and width of the table that a field is for each client, if it is one."""

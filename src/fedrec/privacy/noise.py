@@ -12,7 +12,7 @@ from fedrec.core.block import Block
 from fedrec.core.messages import Array, Rows
 from fedrec.core.method import Keys
 from fedrec.extras import installed
-from fedrec.privacy.draws import Draws, KeyedDraws, SystemDraws, laplace, normal
+from fedrec.privacy.draws import KeyedDraws, SystemDraws, laplace, normal
 from fedrec.privacy.fields import Part, Sent, densified, protected, with_fields
 from fedrec.privacy.link import Link
 from fedrec.threads import over_pieces
@@ -52,7 +52,7 @@ class Noise(Link):
         self._add(numbers, KeyedDraws(keys, block, f"noise {part.name}", part.start) if keyed else SystemDraws())
         return part.filled(numbers)
 
-    def _add(self, numbers: NDArray[np.floating], draws: Draws) -> None:
+    def _add(self, numbers: NDArray[np.floating], draws: KeyedDraws | SystemDraws) -> None:
         """Add noise in place, some rows at a time."""
         rows, width = numbers.shape
         large = numbers.size >= LARGE and numbers.flags.c_contiguous
@@ -70,7 +70,3 @@ class Noise(Link):
             else:
                 drawn = normal(draws.uniform(first, last, width + width % 2))[:, :width]
             numbers[first:last] += (self.scale * drawn).astype(numbers.dtype)
-
-    def describe(self) -> str:
-        name = "Laplace noise of scale" if self.kind == "laplace" else "Gaussian noise of deviation"
-        return f"{name} {self.scale:g} on every coordinate"

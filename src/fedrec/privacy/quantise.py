@@ -50,9 +50,6 @@ class Quantise(Compression):
         tables[part.owners, content.ids] = codes
         return Quantised(tables, scale, True)
 
-    def describe(self) -> str:
-        return "8 bits a number"
-
 
 def _codes(numbers: NDArray[np.floating], steps: NDArray[np.floating], draws: KeyedDraws) -> NDArray[np.int8]:
     """``[rows, width]`` codes, given the step of each row; some rows at a time."""

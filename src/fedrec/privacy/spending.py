@@ -32,12 +32,9 @@ class Spent:
 
     def times(self, releases: int) -> Spent:
         """The same release so many times."""
-        return Spent(
-            self.rho * releases,
-            self.eta * releases if releases else 0.0,
-            self.pure * releases if releases else 0.0,
-            self.releases * releases,
-        )
+        if not releases:
+            return NOTHING
+        return Spent(self.rho * releases, self.eta * releases, self.pure * releases, self.releases * releases)
 
     def epsilon(self, delta: float) -> float:
         """Epsilon at delta: the best of pure, exact Gaussian and zCDP accounting."""

@@ -43,9 +43,6 @@ class KeepLargest(Compression):
         cuts = np.searchsorted(kept, ends[:-1])
         return [p - (end - size) for p, end, size in zip(np.split(kept, cuts), ends, sizes, strict=True)]
 
-    def describe(self) -> str:
-        return f"largest {self.keep:.3g} of coordinates"
-
 
 def largest(magnitude: NDArray[np.floating], k: int) -> Int64:
     """Positions of the ``k`` largest values above zero, ascending; the first of equals comes first.

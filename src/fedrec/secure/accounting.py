@@ -68,12 +68,7 @@ def spread(adjacency: Adjacency, nonnegative: bool = False) -> float:
 
 
 def distance(
-    layout: Layout,
-    clip: Norm,
-    *,
-    stochastic: bool = False,
-    adjacency: Adjacency = "replace",
-    nonnegative: bool = False,
+    layout: Layout, clip: Norm, *, stochastic: bool = False, adjacency: Adjacency = "replace", nonnegative: bool = False
 ) -> float:
     """D: how far apart two contributions can lie, in deviations of the sum's noise.
 

@@ -48,8 +48,7 @@ def check_words(values: Integers, digest: bytes) -> NDArray[np.uint64]:
 
 def verify(total: Integers, words: NDArray[np.uint64], summands: int, digest: bytes) -> None:
     """Raise :class:`WrongSum` unless the sum fits its words and has as many summands as there should be."""
-    expected = check_words(total, digest)
     if int(words[0]) != summands:
         raise WrongSum("the total does not count its summands right: a mask is missing or wrong; it is not used")
-    if not np.array_equal(words[1:], expected[1:]):
+    if not np.array_equal(words[1:], check_words(total, digest)[1:]):
         raise WrongSum("the total does not fit its checksums: a mask or a vector is wrong; it is not used")

@@ -65,17 +65,17 @@ class Course:
             elif step == 4 and left[plan.committee].sum() < rules.quorum:
                 raise TooFew("too few of the committee are left")
         course = Course(plan, spoke)
-        course._recoverable()
+        short = spoke[Kind.UNMASK][plan.table].sum(axis=1) < rules.threshold
+        if (course._unrevealed & short).any():
+            raise TooFew("a secret of a silent member has too few shares left", repeat=False)
         return course
 
-    def _recoverable(self) -> None:
-        """Whether every secret that was not revealed has t shares."""
+    @property
+    def _unrevealed(self) -> NDArray[np.bool_]:
+        """Who is silent at the end, and who is gone with a mask that a silent one has: their secrets are in shares."""
         _, shared, summed, _, answered = self.spoke
         silent = summed & ~answered
-        lost = shared & ~summed & (silent[self.plan.table]).any(axis=1)
-        short = answered[self.plan.table].sum(axis=1) < self.plan.rules.threshold
-        if ((silent | lost) & short).any():
-            raise TooFew("a secret of a silent member has too few shares left", repeat=False)
+        return np.asarray(silent | (shared & ~summed & silent[self.plan.table].any(axis=1)))
 
     @property
     def dropouts(self) -> Dropouts:
@@ -91,9 +91,7 @@ class Course:
     @property
     def restored(self) -> int:
         """How many secrets the server must put together from shares."""
-        _, shared, summed, _, answered = self.spoke
-        silent = summed & ~answered
-        return int(silent.sum() + (shared & ~summed & silent[self.plan.table].any(axis=1)).sum())
+        return int(self._unrevealed.sum())
 
     def traffic(self) -> Traffic:
         """The bytes of every message, as the protocol sends them."""

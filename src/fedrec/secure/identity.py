@@ -80,7 +80,6 @@ def client_of(node: str, position: int) -> str:
 
 
 def new_key(entropy: Entropy) -> Ed25519PrivateKey:
-    """A fresh long-term key."""
     return Ed25519PrivateKey.from_private_bytes(entropy(32))
 
 

@@ -54,7 +54,6 @@ def statement(plan: Plan, kind: int, place: int, body: bytes | memoryview) -> by
 
 
 def sign(plan: Plan, kind: Kind, place: int, body: bytes, key: Ed25519PrivateKey) -> bytes:
-    """A signed message."""
     return HEADER.pack(kind, place) + body + key.sign(statement(plan, kind, place, body))
 
 

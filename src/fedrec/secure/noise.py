@@ -62,8 +62,8 @@ def noise_share(layout: Layout, summands: int, stream: Stream, shares: int = 1) 
     """
     vector = np.zeros(layout.length, np.int64)
     for name, deviation in deviations(layout, summands).items():
-        place = layout.places[name]
-        vector[place] = discrete_gaussian(deviation * math.sqrt(shares), place.stop - place.start, stream)
+        part = vector[layout.places[name]]
+        part[:] = discrete_gaussian(deviation * math.sqrt(shares), len(part), stream)
     return vector
 
 

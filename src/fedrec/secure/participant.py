@@ -20,17 +20,7 @@ from fedrec.secure.failures import Refusal, TooFew, Unmasked
 from fedrec.secure.graph import fewest_in_a_row
 from fedrec.secure.identity import Directory
 from fedrec.secure.layout import Layout
-from fedrec.secure.masks import (
-    SECRET_BYTES,
-    agree,
-    apply_masks,
-    mask_key,
-    pair_seed,
-    seal,
-    self_seed,
-    sign_of,
-    unseal,
-)
+from fedrec.secure.masks import SECRET_BYTES, agree, apply_masks, mask_key, pair_seed, seal, self_seed, sign_of, unseal
 from fedrec.secure.messages import (
     CONFIRMATION,
     HEADER,

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
@@ -87,8 +88,6 @@ class Scale:
     @cached_property
     def exponent(self) -> int:
         """e, found exactly (in whole numbers and fractions of powers of two)."""
-        from fractions import Fraction
-
         reach = self.summands * Fraction(self.bound) + NOISE_REACH * Fraction(self.noise)
         room = self.largest - self.summands
         ratio = Fraction(room) / reach

@@ -72,7 +72,7 @@ class Cohort:
         self.course = Course.of(plan, dropouts or {})
         self.contributors = self.course.survivors
         self._waiting = set(self.contributors.tolist())
-        levels: dict[Level, type[Work]] = {"protocol": Protocol, "masks": Masks, "sums": Sums}
+        levels: dict[Level, type[Sums]] = {"protocol": Protocol, "masks": Masks, "sums": Sums}
         self._work = levels[level](self.course, seed, workers, clock)
 
     def add(self, place: int, values: Integers) -> None:
@@ -94,18 +94,19 @@ class Cohort:
         return Simulated(result, self.course, traffic, dict(self._work.seconds), received, sent)
 
 
-class Work:
-    """One level of work."""
+class Sums:
+    """The sum alone, modulo the ring; the other levels come to the same by more work."""
 
-    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
+    def __init__(self, course: Course, seed: int, workers: int = 1, clock: Clock = time.perf_counter) -> None:
         self.course, self.plan, self.clock = course, course.plan, clock
         self.seconds = {"clients": 0.0, "server": 0.0}
+        self._words: Words = np.zeros(self.plan.layout.length, word_type(self.plan.layout.bits))
 
     def add(self, place: int, values: Integers) -> None:
-        raise NotImplementedError
+        self._words += wrap(values, self.plan.layout.bits)
 
     def total(self) -> Integers:
-        raise NotImplementedError
+        return centre(self._words, self.plan.layout.bits)
 
     @contextmanager
     def timed(self, who: str) -> Iterator[None]:
@@ -113,21 +114,6 @@ class Work:
         since = self.clock()
         yield
         self.seconds[who] += self.clock() - since
-
-
-class Sums(Work):
-    """The sum alone, modulo the ring."""
-
-    def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:
-        super().__init__(course, seed, workers, clock)
-        layout = self.plan.layout
-        self._words: Words = np.zeros(layout.length, word_type(layout.bits))
-
-    def add(self, place: int, values: Integers) -> None:
-        self._words += wrap(values, self.plan.layout.bits)
-
-    def total(self) -> Integers:
-        return centre(self._words, self.plan.layout.bits)
 
 
 class Masks(Sums):
@@ -149,7 +135,7 @@ class Masks(Sums):
     def _own(self, place: int) -> bytes:
         return self_seed(self._secrets[place], self.plan.digest, place)
 
-    def _masks_with(self, among: NDArray[np.bool_], place: int) -> list[tuple[int, bytes]]:
+    def _masks_of(self, among: NDArray[np.bool_], place: int) -> list[tuple[int, bytes]]:
         """Sign and seed of a member's masks with some of its neighbours."""
         found = []
         for other in self.plan.neighbours_of(place):
@@ -164,7 +150,7 @@ class Masks(Sums):
     def masked(self, place: int, values: Integers) -> tuple[Words, NDArray[np.uint64]]:
         """What a member sends: its vector and the check words, masked with all that sent it shares."""
         words, checks = wrap(values, self.plan.layout.bits), check_words(values, self.plan.digest)
-        masks = [(1, self._own(place)), *self._masks_with(self.course.spoke[Kind.SHARE], place)]
+        masks = [(1, self._own(place)), *self._masks_of(self.course.spoke[Kind.SHARE], place)]
         apply_masks(words, checks, masks, self.plan.layout.bits)
         return words, checks
 
@@ -182,14 +168,14 @@ class Masks(Sums):
             masks = [(-1, self._own(place)) for place in survivors]
             for gone in np.flatnonzero(shared & ~summed).tolist():
                 # what the gone member would have added takes away what its neighbours did
-                masks += self._masks_with(summed, gone)
+                masks += self._masks_of(summed, gone)
             apply_masks(self._words, self._checks, masks, self.plan.layout.bits)
             total = super().total()
             verify(total, self._checks, len(survivors), self.plan.digest)
         return total
 
 
-class Protocol(Work):
+class Protocol(Sums):
     """Every step of every party."""
 
     def __init__(self, course: Course, seed: int, workers: int, clock: Clock) -> None:

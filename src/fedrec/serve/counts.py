@@ -30,7 +30,6 @@ class Counts:
         self.asks += asks
 
     def text(self, waiting: int, about: dict[str, object]) -> str:
-        """All of it."""
         labels = ",".join(f'{key}="{_quoted(str(value))}"' for key, value in about.items())
         lines = _head("fedrec_requests_total", "counter", "Requests by route and status.")
         for (route, status), count in sorted(self.requests.items()):

@@ -118,7 +118,6 @@ async def drained(receive: Receive) -> None:
 
 
 async def plain_error(send: Send, status: int, text: str) -> None:
-    """An answer of one line."""
     content = error_json(text)
     headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     if status == 401:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from html import escape
@@ -130,10 +129,9 @@ def _missing(run: Followed) -> str:
 
 def list_parts(follower: Follower, runs: list[Followed]) -> dict[str, str]:
     """A sweep, a comparison or a leaderboard: how far each run is."""
-    states = Counter("finished" if run.result is not None else "begun" for run in runs)
     whole = sum(run.share for run in runs) / max(1, len(runs))
     found = [
-        Tile("finished", f"{states['finished']} of {len(runs)}", "runs that have begun here"),
+        Tile("finished", f"{sum(run.result is not None for run in runs)} of {len(runs)}", "runs that have begun here"),
         Tile("of all rounds", f"{100 * whole:.0f} %", "each run counted alike"),
     ]
     left = [run.left for run in runs if run.left is not None and run.state() == "running"]

@@ -113,7 +113,6 @@ def _packed(values: NDArray[Any], kind: str = "<f4") -> str:
 
 
 def html(title: str, about: str, content: dict[str, Any]) -> str:
-    """The file."""
     style = page_style() + own_asset("private.css")
     script = own_asset("private.js")
     return f"""{head(title, style, script)}<body>

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrec.core.loop import Evaluated, PerUser
 from fedrec.core.messages import Float32
@@ -74,14 +73,10 @@ class Evaluation:
     def result(self) -> Evaluated:
         """Sums over users, and the test values of each user in the data's own order."""
         values = self.values()
-
-        def of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            whole = np.full(self.task.data.n_users, np.nan)
-            whole[self.people.users] = values
-            return whole
-
         sums = {part: MetricSums.from_values(values.get(part, {})) for part in PARTS}
-        per_user = {name: of_all(v) for name, v in values.get("test", {}).items()}
+        per_user = {name: np.full(self.task.data.n_users, np.nan) for name in values.get("test", {})}
+        for name, whole in per_user.items():
+            whole[self.people.users] = values["test"][name]
         return Evaluated(sums["valid"], sums["test"], per_user or None)
 
 

@@ -108,7 +108,9 @@ class Simulator(Clients):
         done.evaluate_seconds += time.perf_counter() - began
         dropped = len(chosen) - len(answering)
         if dropped:
-            done.download += self._download_bytes(np.setdiff1d(chosen, answering))
+            gone = np.setdiff1d(chosen, answering)
+            sent = self.method.download(self.server, self.people.block.clients[gone])
+            done.download += download_bytes(sent, self.form, len(gone))
         cost = Cost(
             loss=done.loss / max(1, done.weight),
             participants=len(answering),
@@ -168,10 +170,6 @@ class Simulator(Clients):
 
     def _evaluate_idle(self, positions: Int64) -> None:
         self.evaluating.add_all(positions, self, self.block_clients)
-
-    def _download_bytes(self, positions: Int64) -> int:
-        download = self.method.download(self.server, self.people.block.clients[positions])
-        return download_bytes(download, self.form, len(positions))
 
     def _check(self, upload: Any, block: Block) -> None:
         """A value that is not finite would poison the sum: name the client and the field."""
