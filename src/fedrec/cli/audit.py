@@ -65,11 +65,9 @@ def audit(
     from fedrec.cli.compare import command_line, parse_seeds
     from fedrec.experiment.audit.auditing import Asked, Book, Row, as_text
     from fedrec.experiment.audit.auditing import audit as carry_out
-    from fedrec.report.model.audit import summarise
-    from fedrec.report.model.audit_sums import summarise_sums
+    from fedrec.report.model.audit import summarise, summarise_sums
     from fedrec.report.page.audit import audit_page
     from fedrec.report.text import audit as words
-    from fedrec.report.text import audit_sums
     from fedrec.report.text.terminal import print_table
     from fedrec.runs.atomic import write_text
 
@@ -93,12 +91,10 @@ def audit(
         carry_out(settings, asked, book, said)
     summaries, sums = summarise(book.rows), summarise_sums(book.rows)
     heading = f"Audit on {asked_settings[0].data}"
-    if summaries:
-        print_table(Console(), words.terminal_table(summaries, heading))
-        typer.echo("\n".join(f"- {note}" for note in words.notes(summaries)))
-    if sums:
-        print_table(Console(), audit_sums.terminal_table(sums, f"{heading}, secure sums"))
-        typer.echo("\n".join(f"- {note}" for note in audit_sums.NOTES))
+    for told, name in ((words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums")):
+        if told.rows:
+            print_table(Console(), told.terminal(name))
+            typer.echo("\n".join(f"- {note}" for note in told.notes))
     command = command_line(context)
     if out is not None:
         write_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))

@@ -22,6 +22,7 @@ from fedrec.report.page.parts import (
     Tile,
     banner,
     card_html,
+    folded,
     join,
     listed,
     paragraphs,
@@ -183,9 +184,8 @@ def privacy_cards(series: Sequence[Series]) -> str:
     for one in series:
         card = one.runs[0].result.get("privacy_card") if one.runs and one.group == "federated" else None
         if card:
-            lines = "\n".join(card_lines(card))
-            title = f'{escape(one.name)} <span class="soft">{escape(one.runs[0].result["privacy"])}</span>'
-            found.append(f"<details><summary>{title}</summary><pre>{escape(lines)}</pre></details>")
+            inside = f"<pre>{escape(chr(10).join(card_lines(card)))}</pre>"
+            found.append(folded(one.name, one.runs[0].result["privacy"], inside))
     return join(found)
 
 

@@ -40,14 +40,12 @@ def data_block(content: Any) -> str:
     return f'<script type="application/json">{text}</script>'
 
 
-def banner(text: str | None, kind: str = "", lead: str = "") -> str:
+def banner(text: str | None, kind: str = "") -> str:
     """A warning; its first word, up to a colon, stands out."""
     if not text:
         return ""
     head, colon, rest = text.partition(":")
-    marked = (
-        f"<strong>{escape(lead or head)}{colon if not lead else ':'}</strong>{escape(rest if not lead else ' ' + text)}"
-    )
+    marked = f"<strong>{escape(head)}{colon}</strong>{escape(rest)}"
     return f"<p{attributes(cls=f'banner {kind}'.strip(), role='note')}>{marked}</p>"
 
 
@@ -150,12 +148,21 @@ def card_html(name: str, card: Card, used: str = "", secure: str = "") -> str:
     ]
     facts += [("settings here", used)] if used else []
     facts += [("secure sums here", secure)] if secure else []
+    items = "".join(f"<li>{escape(text)}</li>" for text in card.departures)
+    departures = f"<dt>departures</dt><dd><ul>{items}</ul></dd>" if items else ""
+    return folded(name, card.title, facts_html(facts, departures))
+
+
+def facts_html(facts: Iterable[tuple[str, str]], more: str = "") -> str:
+    """What a card says, a line a fact."""
     inside = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts)
-    if card.departures:
-        items = "".join(f"<li>{escape(text)}</li>" for text in card.departures)
-        inside += f"<dt>departures</dt><dd><ul>{items}</ul></dd>"
-    title = f'{escape(name)} <span class="soft">{escape(card.title)}</span>'
-    return f'<details><summary>{title}</summary><dl class="card">{inside}</dl></details>'
+    return f'<dl class="card">{inside}{more}</dl>'
+
+
+def folded(name: str, about: str, inside: str) -> str:
+    """What is seen when its name is clicked."""
+    title = f'{escape(name)} <span class="soft">{escape(about)}</span>'
+    return f"<details><summary>{title}</summary>{inside}</details>"
 
 
 def paragraphs(texts: Iterable[str], cls: str = "small") -> str:

@@ -53,12 +53,9 @@ def board_latex(board: Leaderboard, command: str = "") -> str:
     """A table a metric."""
     found = []
     for metric in board.metrics:
-        groups: dict[str, list[list[str]]] = {}
-        for one in board.standings(metric):
-            cells = [escaped(one.method), *map(_cell, one.cells), leaderboard.rank_text(one)]
-            groups.setdefault(HEADINGS[one.group], []).append(cells)
+        groups = leaderboard.table_groups(board, metric, escaped, _cell)
         caption = f"{metric}: {leaderboard.heading(board)}"
-        found.append(latex_table(["method", *board.names, "rank"], list(groups.items()), caption))
+        found.append(latex_table(["method", *board.names, "rank"], groups, caption))
     return _made_by(command) + "\n".join(found)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrec.evaluation.statistics import Summary
 from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
+from fedrec.report.text import markdown
 from fedrec.report.text.csv_text import csv_text
 from fedrec.report.text.terminal import bare_table
 
@@ -100,23 +101,19 @@ def terminal_tables(reproduction: Reproduction) -> list[tuple[str | None, Table]
 
 def markdown_page(reproduction: Reproduction, command: str = "", figures: Sequence[tuple[str, str]] = ()) -> str:
     """Tables, remarks and figures (``(file, what it shows)``), with the command that made them."""
-    parts = [f"# {heading(reproduction)}"]
-    if command:
-        parts.append(f"Made by:\n\n```\n{command}\n```")
+    parts = []
     for panel in reproduction.panels:
-        parts.append(f"## {panel.column.label}")
-        if panel.missing:
-            parts.append(f"Not run: {_plain(panel.missing)}")
-        if panel.banner:
-            parts.append(f"> **{panel.banner}.**")
-        if panel.strict_banner:
-            parts.append(f"> **strict: {panel.strict_banner}.**")
-        parts.append(_markdown_table(reproduction, panel))
-    parts.append("\n".join(f"- {_plain(text)}" for text in remarks(reproduction)))
+        parts += [
+            f"## {panel.column.label}",
+            f"Not run: {_plain(panel.missing)}" if panel.missing else "",
+            f"> **{panel.banner}.**" if panel.banner else "",
+            f"> **strict: {panel.strict_banner}.**" if panel.strict_banner else "",
+            _markdown_table(reproduction, panel),
+        ]
+    parts.append(markdown.bullets(map(_plain, remarks(reproduction))))
     if reproduction.failures:
-        parts.append("## Failed\n\n" + "\n".join(f"- {_plain(text)}" for text in reproduction.failures))
-    parts += [f"![{_plain(text)}]({file})" for file, text in figures]
-    return "\n\n".join(parts) + "\n"
+        parts += ["## Failed", markdown.bullets(map(_plain, reproduction.failures))]
+    return markdown.page(heading(reproduction), command, [*parts, *markdown.pictures(figures)])
 
 
 def _markdown_table(reproduction: Reproduction, panel: Panel) -> str:
@@ -124,23 +121,16 @@ def _markdown_table(reproduction: Reproduction, panel: Panel) -> str:
     for metric in reproduction.table.metrics:
         heads += heads_of(metric, reproduction)
     noted = not panel.missing and any(line_note(line) for line in panel.lines)
-    heads += [""] * noted
-    lines = [_row(heads), _row(["---", *["---:"] * (len(heads) - 1 - noted), *["---"] * noted])]
+    rows = []
     for line in panel.lines:
         cells = [text for entry in line.entries for text in entry_texts(entry, reproduction)]
         name = _plain(name_of(line))
-        lines.append(_row([f"*{name}*" if line.control else name, *cells, *[_plain(line_note(line))] * noted]))
-    return "\n".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+        rows.append([f"*{name}*" if line.control else name, *cells, *[_plain(line_note(line))] * noted])
+    return markdown.table([*heads, *[""] * noted], [("", rows)], (0, len(heads)))
 
 
 def _plain(text: str) -> str:
-    for sign in ("\\", "|", "*", "~", "_", "<"):
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
+    return markdown.escaped(text, "\\|*~_<")  # notes name commands and protocols as `code`
 
 
 COLUMNS = (

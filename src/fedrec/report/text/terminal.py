@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fedrec.report.model.comparison import Comparison
+from fedrec.report.model.comparison import Cell, Comparison
 from fedrec.report.text.wording import HEADINGS, cell_text, failure_text, name_text, seconds_text, title, upload_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 
 def bare_table(heading: str) -> Table:
@@ -29,6 +31,23 @@ def print_table(console: Console, table: Table) -> None:
     console.print(table)
 
 
+def add_group(table: Table, name: str, rows: Sequence[Sequence[str | Text]], faint: bool) -> None:
+    """Rows under a heading of their own."""
+    from rich.text import Text
+
+    table.add_row(Text(name, style="italic"))
+    for row in rows:
+        table.add_row(*row, style="dim" if faint else "")
+    table.add_section()
+
+
+def bold_best(cell: Cell | None) -> Text:
+    """A cell; the best mean of a group stands out."""
+    from rich.text import Text
+
+    return Text(cell_text(cell), style="bold" if cell is not None and cell.best else "")
+
+
 def terminal_table(comparison: Comparison) -> Table:
     """Methods as rows in groups, metrics and costs as columns; spreads go below means where it is narrow."""
     from rich.text import Text
@@ -43,16 +62,10 @@ def terminal_table(comparison: Comparison) -> Table:
     if failed:
         table.add_column("failed", max_width=48)
     for group, rows in comparison.grouped():
-        table.add_row(Text(HEADINGS[group], style="italic"))
+        lines = []
         for row in rows:
-            cells = [
-                Text(cell_text(row.cells.get(name)), style="bold" if name in row.cells and row.cells[name].best else "")
-                for name in comparison.columns
-            ]
-            reason = [Text(failure_text(row.failures), style="red")] if failed else []
-            style = "dim" if row.control else ""
-            table.add_row(
-                " " + name_text(row, comparison), *cells, seconds_text(row), upload_text(row), *reason, style=style
-            )
-        table.add_section()
+            cells = [bold_best(row.cells.get(name)) for name in comparison.columns]
+            reason = [Text(failure_text(row.failures), style="red")] * failed
+            lines.append([" " + name_text(row, comparison), *cells, seconds_text(row), upload_text(row), *reason])
+        add_group(table, HEADINGS[group], lines, group == "control")
     return table

@@ -13,11 +13,16 @@ HEADINGS: dict[Group, str] = {"federated": "federated", "centralised": "centrali
 
 
 def title(comparison: Comparison) -> str:
-    data, seeds = comparison.data, ", ".join(map(str, comparison.seeds))
+    data = comparison.data
     return (
         f"{data['name']} ({data['users']} users, {data['items']} items, {data['clients']} clients), protocol "
-        f"{comparison.protocol.name}, seed{'s' if len(comparison.seeds) > 1 else ''} {seeds}"
+        f"{comparison.protocol.name}, {seeds_text(comparison.seeds)}"
     )
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """``seed 0`` or ``seeds 0, 1``."""
+    return f"seed{'s'[: len(seeds) > 1]} {', '.join(map(str, seeds))}"
 
 
 def cell_text(cell: Cell | None) -> str:
@@ -66,9 +71,7 @@ def failure_text(failures: tuple[Failure, ...]) -> str:
     seeds: dict[str, list[int]] = {}
     for failure in failures:
         seeds.setdefault(failure.reason, []).append(failure.seed)
-    return "; ".join(
-        f"seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}: {reason}" for reason, own in seeds.items()
-    )
+    return "; ".join(f"{seeds_text(own)}: {reason}" for reason, own in seeds.items())
 
 
 def lost_texts(failures: Iterable[Failure]) -> list[str]:
