@@ -9,8 +9,7 @@ from html import escape
 from typing import Any
 
 from fedrec.core.method import Card
-from fedrec.recipes.measured import measured
-from fedrec.report.text.audit import card_lines
+from fedrec.report.text.audit import card_facts
 
 
 @dataclass(frozen=True)
@@ -137,15 +136,7 @@ def _sortable(value: float | None) -> str | None:
 
 def card_html(name: str, card: Card, used: str = "", secure: str = "") -> str:
     """A method's card, folded."""
-    enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
-    facts = [
-        ("paper", card.paper),
-        ("stays private", card.private),
-        ("is uploaded", card.upload),
-        ("a sum suffices", enough),
-        ("defence", card.robust),
-        *(("measured", line) for line in card_lines(measured(name))),
-    ]
+    facts = card_facts(name, card)
     facts += [("settings here", used)] if used else []
     facts += [("secure sums here", secure)] if secure else []
     items = "".join(f"<li>{escape(text)}</li>" for text in card.departures)

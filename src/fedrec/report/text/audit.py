@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fedrec.core.method import Card
+from fedrec.recipes.measured import measured
 from fedrec.report.model.audit import Figure, Summary, SumsSummary
 from fedrec.report.text import markdown
 
@@ -143,6 +145,19 @@ def markdown_page(summaries: Sequence[Summary], heading: str, command: str, sums
         *([nearest, markdown.bullets(told)] if told else []),
         *(["## With secure sums", *secure] if secure else []),
     ])  # fmt: skip
+
+
+def card_facts(name: str, card: Card) -> list[tuple[str, str]]:
+    """What a method's card says, but for its departures."""
+    enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
+    return [
+        ("paper", card.paper),
+        ("stays private", card.private),
+        ("is uploaded", card.upload),
+        ("a sum suffices", enough),
+        ("defence", card.robust),
+        *(("measured", line) for line in card_lines(measured(name))),
+    ]
 
 
 def card_lines(measured: dict[str, Any]) -> list[str]:

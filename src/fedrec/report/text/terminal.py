@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fedrec.report.model.comparison import Cell, Comparison
 from fedrec.report.text.wording import HEADINGS, cell_text, failure_text, name_text, seconds_text, title, upload_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -24,11 +23,29 @@ def bare_table(heading: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Within the width of a terminal; elsewhere as wide as the table is."""
-    if not console.is_terminal:
-        console.width = console.measure(table, options=console.options.update(width=1000)).maximum
-    console.print(table)
+def print_parts(*parts: Table | Text) -> None:
+    """Tables and lines of text: within the width of a terminal, elsewhere as wide as they are."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for part in parts:
+        if isinstance(part, Text):
+            console.print(part, soft_wrap=not console.is_terminal)
+            continue
+        if not console.is_terminal:
+            console.width = console.measure(part, options=console.options.update(width=1000)).maximum
+        console.print(part)
+
+
+def print_rows(heads: Iterable[str], rows: Iterable[Sequence[str | Text]], **look: Any) -> None:
+    """A table with all its lines, printed."""
+    from rich.table import Table
+
+    table = Table(*heads, **look)
+    for row in rows:
+        table.add_row(*row)
+    print_parts(table)
 
 
 def add_group(table: Table, name: str, rows: Sequence[Sequence[str | Text]], faint: bool) -> None:
