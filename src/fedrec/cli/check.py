@@ -63,6 +63,8 @@ def print_outcomes(method: str, found: list[Outcome]) -> None:
 
     from fedrec.report.text.terminal import print_rows
 
-    held = {True: Text("yes"), False: Text("no", style="bold red")}
-    rows = [[str(one.law.number), one.law.title, held[one.held], "\n".join(one.problems)] for one in found]
+    rows: list[list[str | Text]] = []
+    for one in found:
+        held = Text("yes") if one.held else Text("no", style="bold red")
+        rows.append([str(one.law.number), one.law.title, held, "\n".join(one.problems)])
     print_rows(("law", "", "held", "what failed"), rows, title=f"{method} under the laws", title_justify="left")

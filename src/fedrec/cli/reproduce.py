@@ -14,6 +14,8 @@ from fedrec.cli.result import say_report, write_json
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fedrec.experiment.reproduce import Work
     from fedrec.report.model.reproduction import Reproduction
 
@@ -135,11 +137,10 @@ def print_reproduction(done: Reproduction) -> None:
     from fedrec.report.text.reproduction import terminal_tables
     from fedrec.report.text.terminal import print_parts
 
-    tables = [(*([Text(banner, style="bold red")] if banner else []), table) for banner, table in terminal_tables(done)]
-    print_parts(
-        Text(heading(done), style="bold"),
-        *(part for parts in tables for part in parts),
-        *(Text(remark, style="dim") for remark in remarks(done)),
-        *(Text(f"not run: {what}: {reason}", style="yellow") for what, reason in done.absent),
-        *(Text(f"failed: {failure}", style="red") for failure in done.failures),
-    )
+    parts: list[Table | Text] = [Text(heading(done), style="bold")]
+    for banner, table in terminal_tables(done):
+        parts += [Text(banner, style="bold red"), table] if banner else [table]
+    parts += [Text(remark, style="dim") for remark in remarks(done)]
+    parts += [Text(f"not run: {what}: {reason}", style="yellow") for what, reason in done.absent]
+    parts += [Text(f"failed: {failure}", style="red") for failure in done.failures]
+    print_parts(*parts)

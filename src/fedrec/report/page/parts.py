@@ -85,10 +85,6 @@ class Th:
     cls: str = ""
     about: str = ""
 
-    @property
-    def kind(self) -> str:
-        return "number" if self.number else "text"
-
 
 @dataclass(frozen=True)
 class HtmlTable:
@@ -108,8 +104,9 @@ class HtmlTable:
                 f"<th{attributes(scope='colgroup', colspan=span)}>{escape(text)}</th>" for text, span in self.groups
             )
             over = f'<tr class="groups">{cells}</tr>'
+        kinds = {True: "number", False: "text"}
         heads = join(
-            f"<th{attributes(scope='col', data_column=i, data_kind=h.kind, cls=h.cls, title=h.about)}>"
+            f"<th{attributes(scope='col', data_column=i, data_kind=kinds[h.number], cls=h.cls, title=h.about)}>"
             f"{escape(h.text)}</th>"
             for i, h in enumerate(self.heads)
         )

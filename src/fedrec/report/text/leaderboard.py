@@ -39,8 +39,7 @@ def terminal_table(board: Leaderboard, metric: str) -> Table:
         table.add_column(name, justify="right")
     table.add_column("rank", justify="right", no_wrap=True)
     for group, standings in board.grouped(metric):
-        rows = [[" " + one.method, *map(bold_best, one.cells), rank_text(one)] for one in standings]
-        add_group(table, HEADINGS[group], rows, group == "control")
+        add_group(table, group, [[" " + one.method, *map(bold_best, one.cells), rank_text(one)] for one in standings])
     return table
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from fedrec.report.model.comparison import Cell, Comparison, Row
-from fedrec.report.text.wording import (
-    HEADINGS,
-    cell_text,
-    failure_text,
-    name_text,
-    notes,
-    seconds_text,
-    title,
-    upload_text,
-)
+from fedrec.report.text.wording import HEADINGS, cell_text, notes, settings_text, table_groups, title
 
 
 def page(heading: str, command: str, parts: Iterable[str]) -> str:
@@ -61,18 +52,10 @@ def markdown_page(comparison: Comparison, command: str = "", figures: Sequence[t
 
 def markdown_table(comparison: Comparison) -> str:
     """The table alone."""
-    failed = bool(comparison.failures)
-    heads = ["method", *comparison.columns, "seconds a run", "KiB up per client and round", *["failed"] * failed]
-    groups = [
-        (HEADINGS[group], [_cells(row, comparison, failed) for row in rows]) for group, rows in comparison.grouped()
-    ]
-    return table(heads, groups, (0, len(comparison.columns) + 3))
-
-
-def _cells(row: Row, comparison: Comparison, failed: bool) -> list[str]:
-    cells = [cell_markdown(row.cells.get(name)) for name in comparison.columns]
-    reason = [escaped(failure_text(row.failures))] * failed
-    return [escaped(name_text(row, comparison)), *cells, seconds_text(row), upload_text(row), *reason]
+    heads = ["method", *comparison.columns, "seconds a run", "KiB up per client and round"]
+    heads += ["failed"] * bool(comparison.failures)
+    groups = table_groups(comparison, escaped, cell_markdown, escaped)
+    return table(heads, [(HEADINGS[group], rows) for group, rows in groups], (0, len(comparison.columns) + 3))
 
 
 def cell_markdown(cell: Cell | None) -> str:
@@ -83,8 +66,7 @@ def cell_markdown(cell: Cell | None) -> str:
 
 
 def _settings(row: Row) -> str:
-    chosen = row.runs[0].result["settings"]
-    own = ", ".join(f"{key}={value}" for key, value in sorted(chosen["settings"].items()))
+    own = settings_text(row.runs[0].result["settings"]["settings"])
     rounds = "/".join(dict.fromkeys(str(run.result["rounds"]) for run in row.runs))
     selected = ", ".join(str(run.result["selected_round"]) for run in row.runs)
     text = f"{rounds} round{'' if rounds == '1' else 's'} (selected: {selected})"

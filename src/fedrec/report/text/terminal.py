@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fedrec.report.model.comparison import Cell, Comparison
-from fedrec.report.text.wording import HEADINGS, cell_text, failure_text, name_text, seconds_text, title, upload_text
+from fedrec.report.model.comparison import Cell, Comparison, Group
+from fedrec.report.text.wording import HEADINGS, cell_text, table_groups, title
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,13 +49,13 @@ def print_rows(heads: Iterable[str], rows: Iterable[Sequence[str | Text]], **loo
     print_parts(table)
 
 
-def add_group(table: Table, name: str, rows: Sequence[Sequence[str | Text]], faint: bool) -> None:
-    """Rows under a heading of their own."""
+def add_group(table: Table, group: Group, rows: Sequence[Sequence[str | Text]]) -> None:
+    """The rows of a group under its heading; controls are faint."""
     from rich.text import Text
 
-    table.add_row(Text(name, style="italic"))
+    table.add_row(Text(HEADINGS[group], style="italic"))
     for row in rows:
-        table.add_row(*row, style="dim" if faint else "")
+        table.add_row(*row, style="dim" if group == "control" else "")
     table.add_section()
 
 
@@ -75,14 +76,8 @@ def terminal_table(comparison: Comparison) -> Table:
         table.add_column(name, justify="right", min_width=max(len("0.0000*°"), len(name)))
     table.add_column("sec", justify="right", no_wrap=True)
     table.add_column("KiB up", justify="right", no_wrap=True)
-    failed = bool(comparison.failures)
-    if failed:
+    if comparison.failures:
         table.add_column("failed", max_width=48)
-    for group, rows in comparison.grouped():
-        lines = []
-        for row in rows:
-            cells = [bold_best(row.cells.get(name)) for name in comparison.columns]
-            reason = [Text(failure_text(row.failures), style="red")] * failed
-            lines.append([" " + name_text(row, comparison), *cells, seconds_text(row), upload_text(row), *reason])
-        add_group(table, HEADINGS[group], lines, group == "control")
+    for group, rows in table_groups(comparison, " {}".format, bold_best, partial(Text, style="red")):
+        add_group(table, group, rows)
     return table
