@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.run import check_json
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def audit(
     share: Annotated[
         str, typer.Option("--share", help="Shares of dishonest clients, separated by commas.", metavar="X,X,...")
     ] = "0.01",
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0",
+    seeds: o.Seeds = "0",
     secure: Annotated[
         bool,
         typer.Option("--secure", help="Uploads are masked and summed; with `all`, every method whose sum suffices."),
@@ -59,21 +58,16 @@ def audit(
     if listed:
         _list()
         return
-    from rich.console import Console
-
     from fedrec.attacks.registry import find as find_attack
     from fedrec.cli.compare import command_line, parse_seeds
     from fedrec.experiment.audit.auditing import Asked, Book, Row, as_text
     from fedrec.experiment.audit.auditing import audit as carry_out
-    from fedrec.report.model.audit import summarise
-    from fedrec.report.model.audit_sums import summarise_sums
+    from fedrec.report.model.audit import summarise, summarise_sums
     from fedrec.report.page.audit import audit_page
     from fedrec.report.text import audit as words
-    from fedrec.report.text import audit_sums
-    from fedrec.report.text.terminal import print_table
+    from fedrec.report.text.terminal import print_parts
     from fedrec.runs.atomic import write_text
 
-    check_json(json_file)
     if what is None:
         raise BadInput("what shall be audited? give a method (see `fedrec methods`), a run's folder, or all")
     shares = o.numbers(share, "--share", float)
@@ -93,12 +87,10 @@ def audit(
         carry_out(settings, asked, book, said)
     summaries, sums = summarise(book.rows), summarise_sums(book.rows)
     heading = f"Audit on {asked_settings[0].data}"
-    if summaries:
-        print_table(Console(), words.terminal_table(summaries, heading))
-        typer.echo("\n".join(f"- {note}" for note in words.notes(summaries)))
-    if sums:
-        print_table(Console(), audit_sums.terminal_table(sums, f"{heading}, secure sums"))
-        typer.echo("\n".join(f"- {note}" for note in audit_sums.NOTES))
+    for told, name in ((words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums")):
+        if told.rows:
+            print_parts(told.terminal(name))
+            typer.echo("\n".join(f"- {note}" for note in told.notes))
     command = command_line(context)
     if out is not None:
         write_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedrec.cli import options as o
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def check(
     laws: Annotated[
         str | None, typer.Option("--laws", help="Only these laws.", metavar="N,N,...", show_default="all")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Try every law on the methods of a file: blocks, nodes, threads, order, absence, messages, resuming, learning.
 
@@ -49,7 +50,7 @@ def chosen_laws(text: str | None) -> tuple[Law, ...]:
     if text is None:
         return LAWS
     known = {str(law.number): law for law in LAWS}
-    words = [word.strip() for word in text.split(",") if word.strip()]
+    words = o.words(text)
     wrong = [word for word in words if word not in known]
     if wrong or not words:
         raise BadInput(f"--laws {text!r}: a method has the laws {', '.join(known)}; give some of them, e.g. 1,7")
@@ -58,16 +59,12 @@ def chosen_laws(text: str | None) -> tuple[Law, ...]:
 
 def print_outcomes(method: str, found: list[Outcome]) -> None:
     """A table: law, held or broken, what failed."""
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    from fedrec.report.text.terminal import print_table
+    from fedrec.report.text.terminal import print_rows
 
-    table = Table(title=f"{method} under the laws", title_justify="left")
-    for column in ("law", "", "held", "what failed"):
-        table.add_column(column)
-    for outcome in found:
-        held = Text("yes") if outcome.held else Text("no", style="bold red")
-        table.add_row(str(outcome.law.number), outcome.law.title, held, "\n".join(outcome.problems))
-    print_table(Console(highlight=False), table)
+    rows: list[list[str | Text]] = []
+    for one in found:
+        held = Text("yes") if one.held else Text("no", style="bold red")
+        rows.append([str(one.law.number), one.law.title, held, "\n".join(one.problems)])
+    print_rows(("law", "", "held", "what failed"), rows, title=f"{method} under the laws", title_justify="left")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.run import check_json
+from fedrec.cli.progress import Lines, kept
+from fedrec.cli.result import say_report, write_json
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from fedrec.report.model.comparison import Comparison
     from fedrec.report.model.leaderboard import Leaderboard
 
@@ -65,19 +63,14 @@ def compare(
 
     Runs that are in the folder already are read, not run again; one that was cut off is continued.
     """
-    from fedrec.cli.progress import Lines
-    from fedrec.cli.result import write_json
     from fedrec.experiment import compare as comparing
-    from fedrec.extras import left_out
     from fedrec.report.model.leaderboard import Leaderboard
     from fedrec.report.text.leaderboard import board_json
     from fedrec.report.text.records import as_json
     from fedrec.runs.recipes import read_recipes
 
-    check_json(json_file)
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
-    o.check_jobs(jobs)
     given = o.given(context)
     own = given.pop("settings", {})
     names = data_names(given.pop("data", ""))
@@ -87,18 +80,13 @@ def compare(
     if several:
         plans = comparing.plan_all(methods, numbers, names, given, own, out, recipes)
     else:
-        plans = [
-            comparing.plan(methods, numbers, given if not names[0] else {**given, "data": names[0]}, own, out, recipes)
-        ]
-    watcher = Lines(quiet or so_far, jobs)
-    watcher.known([job for plan in plans for job in plan.jobs])
-    try:
+        given |= {"data": names[0]} if names[0] else {}
+        plans = [comparing.plan(methods, numbers, given, own, out, recipes)]
+    watcher = Lines(quiet or so_far, jobs, [job for plan in plans for job in plan.jobs])
+    with kept("runs"):
         comparisons = comparing.carry_out(
             plans, parallel=jobs, memory_mb=total_memory_mb, watcher=watcher, start=not so_far
         )
-    except KeyboardInterrupt:
-        typer.echo("fedrec: runs so far are kept; the same command goes on from there", err=True)
-        raise
     command = command_line(context)
     written = []
     for plan, comparison in zip(plans, comparisons, strict=True):
@@ -111,9 +99,7 @@ def compare(
         written = comparing.write_leaderboard(comparisons, plans[0].out.parent, command)
     if json_file is not None:
         write_json(json_file, board_json(board, command) if several else as_json(comparisons[0], command))
-    typer.echo(f"report: {', '.join(map(str, written))}")
-    if lack := left_out("matplotlib", "figures as files (the page has its own)"):
-        typer.echo(lack, err=True)
+    say_report(written)
     if any(comparison.failures for comparison in comparisons) and not so_far:
         raise typer.Exit(1)
 
@@ -158,30 +144,21 @@ def command_line(context: typer.Context) -> str:
 
 def print_comparison(comparison: Comparison) -> None:
     """Leak banner, table and notes; within the width of a terminal, elsewhere as wide as they are."""
-    from fedrec.report.text.terminal import terminal_table
+    from rich.text import Text
+
+    from fedrec.report.text.terminal import print_parts, terminal_table
     from fedrec.report.text.wording import notes
 
-    _print([terminal_table(comparison)], notes(comparison), comparison.banner)
+    banner = [Text(comparison.banner, style="bold red")] if comparison.banner else []
+    print_parts(*banner, terminal_table(comparison), *(Text(note, style="dim") for note in notes(comparison)))
 
 
 def print_leaderboard(board: Leaderboard) -> None:
     """A table a metric, and how to read them."""
-    from fedrec.report.text.leaderboard import reading, terminal_table
-
-    _print([terminal_table(board, metric) for metric in board.metrics], reading(board))
-
-
-def _print(tables: Sequence[Table], notes: Sequence[str], banner: str | None = None) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    from fedrec.report.text.terminal import print_table
+    from fedrec.report.text.leaderboard import reading, terminal_table
+    from fedrec.report.text.terminal import print_parts
 
-    console = Console(highlight=False)
-    wide = not console.is_terminal
-    if banner:
-        console.print(Text(banner, style="bold red"), soft_wrap=wide)
-    for table in tables:
-        print_table(console, table)
-    for note in notes:
-        console.print(Text(note, style="dim"), soft_wrap=wide)
+    tables = (terminal_table(board, metric) for metric in board.metrics)
+    print_parts(*tables, *(Text(note, style="dim") for note in reading(board)))

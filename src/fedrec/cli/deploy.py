@@ -9,11 +9,12 @@ import typer
 
 from fedrec.cli import options as o
 from fedrec.cli import serve as service
+from fedrec.cli.progress import headline
+from fedrec.cli.result import print_items, write_json
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:  # imports that cost a second
     from fedrec.core.loop import Record
-    from fedrec.runs.recommendations import Recommendation
 
 app = typer.Typer(help="Run a federation on separate machines, over TLS.", no_args_is_help=True)
 
@@ -161,7 +162,7 @@ def node(
 )  # fmt: skip
 def run(
     context: typer.Context,
-    method: Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")] = None,
+    method: o.Method = None,
     items: Annotated[
         Path | None, typer.Option("--items", help="The public catalogue: a text file, one item id a line.")
     ] = None,
@@ -179,16 +180,12 @@ def run(
     resume: o.Resume = None,
 ) -> None:
     """Run a method over the connected nodes. On the server's machine; the run's folder is written there."""
-    from fedrec.cli.progress import headline
-    from fedrec.cli.result import write_json
-    from fedrec.cli.run import check_json
     from fedrec.core.settings import build
     from fedrec.deploy import steps
     from fedrec.deploy.server.rules import Rules
     from fedrec.experiment.resolve import resolve
     from fedrec.runs.folder import RunFolder, free_folder
 
-    check_json(json_file)
     if resume is not None:
         folder = RunFolder.open(resume)
     else:
@@ -209,8 +206,6 @@ def run(
 
 def show_round(record: Record, _: object) -> None:
     """A round of a federated run, and who was missing."""
-    from fedrec.cli.progress import headline
-
     typer.echo(f"  round {record.round}  loss {record.loss:.4f}  valid {headline(record.valid, most=1)}")
     for who in record.missing:
         typer.echo(f"    missing: {who}")
@@ -231,14 +226,8 @@ def try_it(
     chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
     whose, found = try_out(out, chosen, data, show_round, typer.echo)
     typer.echo(f"recommended on {whose}:")
-    show_items(found)
+    print_items(found)
     typer.echo(f"everything is below {out}; `fedrec deploy status {out / 'run'}` shows the run")
-
-
-def show_items(found: list[Recommendation]) -> None:
-    width = max((len(r.item) for r in found), default=1)
-    for r in found:
-        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
 
 
 @app.command("status")
@@ -305,7 +294,7 @@ def recommend(
     """Items for one of the node's users, on the node itself; nothing is sent."""
     from fedrec.deploy.node.recommending import recommend as best
 
-    show_items(best(folder, user, k, run))
+    print_items(best(folder, user, k, run))
 
 
 @app.command("serve")

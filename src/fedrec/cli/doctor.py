@@ -21,18 +21,15 @@ def doctor() -> None:
     """Check packages, cores, the fast kernel, CUDA and the data folder; says what to do about a fault."""
     faults = 0
     typer.echo(f"python        {platform.python_version()} on {platform.machine()}, {os.cpu_count()} cores")
-    for name in PACKAGES:
+    for name in PACKAGES + OPTIONAL:
         try:
             typer.echo(f"{name:<13} {version(name)}")
         except PackageNotFoundError:
-            faults += 1
-            typer.echo(f"{name:<13} MISSING: {how_to_install(name)}")
-    for name in OPTIONAL:
-        try:
-            typer.echo(f"{name:<13} {version(name)}")
-        except PackageNotFoundError:
-            typer.echo(f"{name:<13} not installed; where it is wanted: {how_to_install(name)}")
-    faults += _kernel() + _cuda()
+            faults += name in PACKAGES
+            lack = "MISSING" if name in PACKAGES else "not installed; where it is wanted"
+            typer.echo(f"{name:<13} {lack}: {how_to_install(name)}")
+    faults += _kernel()
+    _cuda()
     _data()
     if faults:
         raise typer.Exit(1)
@@ -52,12 +49,11 @@ def _kernel() -> int:
     return 0
 
 
-def _cuda() -> int:
+def _cuda() -> None:
     import torch
 
     name = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU does)"
     typer.echo(f"cuda          {name}")
-    return 0
 
 
 def _data() -> None:

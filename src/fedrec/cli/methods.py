@@ -11,9 +11,8 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     """List the methods, or show one's card: paper, what stays private, what is uploaded, departures, settings."""
     from fedrec.core.method import Method
     from fedrec.methods.registry import find, names
-    from fedrec.recipes.measured import measured
     from fedrec.recipes.search_spaces import space
-    from fedrec.report.text.audit import card_lines
+    from fedrec.report.text.audit import card_facts
 
     if name is None:
         known = [(n, find(n)) for n in names()]
@@ -26,16 +25,8 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     kind = find(name)
     card = kind.card
     typer.echo(f"{name}: {card.title}")
-    typer.echo(f"  paper           {card.paper}")
-    typer.echo(f"  stays private   {card.private}")
-    typer.echo(f"  is uploaded     {card.upload}")
-    enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
-    typer.echo(f"  a sum suffices  {enough}")
-    typer.echo(f"  defence         {card.robust}")
-    for line in card_lines(measured(name)):
-        typer.echo(f"  measured        {line}")
-    for departure in card.departures:
-        typer.echo(f"  departure       {departure}")
+    for label, text in (*card_facts(name, card), *(("departure", text) for text in card.departures)):
+        typer.echo(f"  {label:<15} {text}")
     typer.echo("  settings")
     for key, field in kind.Settings.model_fields.items():
         typer.echo(f"    {key}={field.default}  {field.description or ''}")

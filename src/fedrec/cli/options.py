@@ -16,9 +16,19 @@ from fedrec.errors import BadInput
 
 
 def _a_file(path: Path | None) -> Path | None:
+    """A result that cannot be written must be known before hours of training, not after."""
     if path is not None and str(path) == "-":
         raise BadInput("--json - would make a file called '-'; give a file's name, such as result.json")
+    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+        raise BadInput(f"cannot write {path}: give --json a file in a folder that exists")
     return path
+
+
+def at_least_one(jobs: int | None) -> int | None:
+    """A number of runs at once, where one is given."""
+    if jobs is not None and jobs < 1:
+        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
+    return jobs
 
 
 DataDir = Annotated[
@@ -45,7 +55,9 @@ MinRating = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.", callback=at_least_one)]
+Seeds = Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")]
+Method = Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")]
 SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]
 Recipe = Annotated[
     Path | None,
@@ -141,12 +153,6 @@ def given(context: typer.Context) -> dict[str, Any]:
     if "settings" in found:
         found["settings"] = parse_sets(found["settings"])
     return found
-
-
-def check_jobs(jobs: int | None) -> None:
-    """A number of runs at once, where one is given."""
-    if jobs is not None and jobs < 1:
-        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
 
 
 def words(text: str | None) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10", "F1@10", "HR@20")
 
 
-def headline(metrics: dict[str, float] | None, names: tuple[str, ...] = SHOWN, most: int = 3) -> str:
+def headline(metrics: dict[str, float] | None, most: int = 3) -> str:
     """The first few metrics that matter, as text."""
-    chosen = [(name, (metrics or {})[name]) for name in names if name in (metrics or {})]
-    return "  ".join(f"{name} {value:.4f}" for name, value in chosen[:most])
+    known = metrics or {}
+    return "  ".join([f"{name} {known[name]:.4f}" for name in SHOWN if name in known][:most])
 
 
 class Watch:
@@ -80,6 +81,16 @@ class Watch:
             self.bar = None
 
 
+@contextmanager
+def kept(what: str) -> Iterator[None]:
+    """After an interrupt, say that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"fedrec: {what} so far are kept; the same command goes on from there", err=True)
+        raise
+
+
 def span(seconds: float | None) -> str:
     """``about 12 min``."""
     if seconds is None:
@@ -92,15 +103,12 @@ def span(seconds: float | None) -> str:
 class Lines:
     """Progress as lines: one when a run ends, and now and then what is under way."""
 
-    def __init__(self, quiet: bool, parallel: int) -> None:
+    def __init__(self, quiet: bool, parallel: int, jobs: Iterable[Job] = ()) -> None:
+        """Of the jobs that are there already it is said where."""
         self.quiet, self.parallel, self.last = quiet, parallel, time.monotonic()
-
-    def known(self, jobs: Iterable[Job]) -> None:
-        """Say which runs are there already."""
-        if not self.quiet:
-            for job in jobs:
-                if job.state == "finished":
-                    typer.echo(f"{_label(job)}: read from {job.folder}", err=True)
+        for job in jobs:
+            if job.state == "finished" and not quiet:
+                typer.echo(f"{_label(job)}: read from {job.folder}", err=True)
 
     def begins(self, job: Job, number: int, total: int) -> Watch | None:
         if self.parallel > 1:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrec.cli import options as o
+from fedrec.cli.result import print_items
 from fedrec.errors import BadInput
 
 
@@ -46,10 +47,10 @@ def recommend(
     filters: Any = {"exclude": _ids(exclude) if exclude else (), "only": _ids(only) if only else None}
     result = opened(run)
     if history is not None:
-        _print(result.recommend_history(_ids(history), k, **filters))
+        print_items(result.recommend_history(_ids(history), k, **filters))
         return
     if out is None:
-        _print(result.recommend(str(user), k, **filters))
+        print_items(result.recommend(str(user), k, **filters))
         return
     wanted = None if everyone else [str(user)] if user is not None else _ids(users)
     model = result.recommender
@@ -72,12 +73,6 @@ def _ids(path: Path | None) -> list[str]:
     if not found:
         raise BadInput(f"{path} has no ids; write one a line")
     return found
-
-
-def _print(found: list[Any]) -> None:
-    width = max(len(r.item) for r in found) if found else 1
-    for r in found:
-        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
 
 
 @contextmanager

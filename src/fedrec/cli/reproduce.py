@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.run import check_json
+from fedrec.cli.progress import Lines, kept
+from fedrec.cli.result import say_report, write_json
 from fedrec.errors import BadInput
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fedrec.experiment.reproduce import Work
     from fedrec.report.model.reproduction import Reproduction
 
@@ -43,10 +46,15 @@ def reproduce(
         bool, typer.Option("--strict/--no-strict", help="Every row under the strict protocol too, where nothing leaks.")
     ] = True,
     quick: Annotated[bool, typer.Option("--quick", help="A few rounds only, to see that it runs; no result.")] = False,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")] = "0,1,2",
+    seeds: o.Seeds = "0,1,2",
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", help="Runs at once, in processes of their own.", show_default="a quarter of the cores"),
+        typer.Option(
+            "--jobs",
+            help="Runs at once, in processes of their own.",
+            show_default="a quarter of the cores",
+            callback=o.at_least_one,
+        ),
     ] = None,
     memory_mb: Annotated[
         int | None,
@@ -66,19 +74,14 @@ def reproduce(
     Every cell is a run folder: a finished one is read, not run again; one that was cut off is continued.
     """
     from fedrec.cli.compare import command_line, parse_seeds
-    from fedrec.cli.progress import Lines
-    from fedrec.cli.result import write_json
     from fedrec.experiment import reproduce as reproducing
     from fedrec.experiment.message_bytes import bytes_table
-    from fedrec.extras import left_out
     from fedrec.recipes import published
     from fedrec.report.text.reproduction import as_json
     from fedrec.runs.recipes import read_recipes
 
-    check_json(json_file)
     if paper is None:
         raise BadInput(f"which paper? name one of {', '.join(published.PAPERS)}")
-    o.check_jobs(jobs)
     if memory_mb is not None and memory_mb < 256:
         raise BadInput(f"--memory-mb {memory_mb} is out of range; give 256 or more")
     found = published.find(paper)
@@ -100,20 +103,15 @@ def reproduce(
         if not work.jobs:
             reasons = "; ".join(dict.fromkeys(spot.absent for spot in work.spots))
             raise BadInput(f"nothing of {paper} {chosen.name} can be run here: {reasons}")
-        try:
+        with kept("runs"):
             done = reproducing.carry_out(
                 work, parallel=parallel, memory_mb=memory_mb, watcher=Lines(quiet, parallel), start=not so_far
             )
-        except KeyboardInterrupt:
-            typer.echo("fedrec: runs so far are kept; the same command goes on from there", err=True)
-            raise
     print_reproduction(done)
     if json_file is not None:
         write_json(json_file, as_json(done, command))
     written = reproducing.write_report(done, folder, command)
-    typer.echo(f"report: {', '.join(map(str, written))}")
-    if lack := left_out("matplotlib", "figures as files (the page has its own)"):
-        typer.echo(lack, err=True)
+    say_report(written)
     if done.failures:
         raise typer.Exit(1)
 
@@ -133,23 +131,16 @@ def print_plan(work: Work) -> None:
 
 def print_reproduction(done: Reproduction) -> None:
     """Banners, tables, remarks, and what is not there and why."""
-    from rich.console import Console
     from rich.text import Text
 
     from fedrec.report.model.reproduction import heading, remarks
     from fedrec.report.text.reproduction import terminal_tables
-    from fedrec.report.text.terminal import print_table
+    from fedrec.report.text.terminal import print_parts
 
-    console = Console(highlight=False)
-    wide = not console.is_terminal
-    console.print(Text(heading(done), style="bold"), soft_wrap=wide)
+    parts: list[Table | Text] = [Text(heading(done), style="bold")]
     for banner, table in terminal_tables(done):
-        if banner:
-            console.print(Text(banner, style="bold red"), soft_wrap=wide)
-        print_table(console, table)
-    for remark in remarks(done):
-        console.print(Text(remark, style="dim"), soft_wrap=wide)
-    for what, reason in done.absent:
-        console.print(Text(f"not run: {what}: {reason}", style="yellow"), soft_wrap=wide)
-    for failure in done.failures:
-        console.print(Text(f"failed: {failure}", style="red"), soft_wrap=wide)
+        parts += [Text(banner, style="bold red"), table] if banner else [table]
+    parts += [Text(remark, style="dim") for remark in remarks(done)]
+    parts += [Text(f"not run: {what}: {reason}", style="yellow") for what, reason in done.absent]
+    parts += [Text(f"failed: {failure}", style="red") for failure in done.failures]
+    print_parts(*parts)

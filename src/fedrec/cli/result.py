@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fedrec.extras import left_out
+
 if TYPE_CHECKING:
     from fedrec.experiment.open import Result
+    from fedrec.runs.recommendations import Recommendation
 
 
 def print_result(result: Result) -> None:
@@ -22,10 +26,8 @@ def print_result(result: Result) -> None:
     from fedrec.report.text.wording import secure_text
 
     found = result.json
-    table = Table(
-        title=f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}", title_style="bold"
-    )
-    table.add_column("metric")
+    where = f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}"
+    table = Table("metric", title=where, title_style="bold")
     table.add_column("valid", justify="right")
     table.add_column("test", justify="right")
     test, valid = found["metrics"]["test"], found["metrics"]["valid"]
@@ -33,8 +35,7 @@ def print_result(result: Result) -> None:
         if "@5" in name or name.startswith(("Recall", "Precision")):
             continue
         table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}" if name in test else "-")
-    console = Console()
-    console.print(table)
+    Console().print(table)
     seconds, size = found["seconds"], found["bytes"]
     typer.echo(
         f"round {found['selected_round']} of {found['rounds']} selected; {seconds['total']:.1f} s "
@@ -51,6 +52,20 @@ def print_result(result: Result) -> None:
         typer.echo(f"note: this protocol repeats a paper's procedure: {flaw}")
     if result.folder is not None:
         typer.echo(f"run folder: {result.folder.path}")
+
+
+def print_items(found: Sequence[Recommendation]) -> None:
+    """A list of items, with their titles where the data has them."""
+    width = max((len(r.item) for r in found), default=1)
+    for r in found:
+        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
+
+
+def say_report(written: Sequence[Path], pictures: str = "figures as files (the page has its own)") -> None:
+    """Where a report lies, and what is missing in it for want of matplotlib."""
+    typer.echo(f"report: {', '.join(map(str, written))}")
+    if lack := left_out("matplotlib", pictures):
+        typer.echo(lack, err=True)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.export import Mlflow, TensorBoard
+from fedrec.cli.progress import Watch
+from fedrec.cli.result import print_result, write_json
 from fedrec.errors import BadInput
-
-if TYPE_CHECKING:
-    from fedrec.cli.progress import Watch
 
 OPTIONS = o.takes(before="out")
 
 
 def run(
     context: typer.Context,
-    method: Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")] = None,
+    method: o.Method = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/METHOD-DATA-...")
     ] = None,
@@ -35,33 +35,29 @@ def run(
     mlflow: Mlflow = None,
 ) -> None:
     """Train a method and evaluate it; the result is printed, and kept in a run folder."""
-    from fedrec.cli.progress import Watch
-    from fedrec.cli.result import print_result, write_json
     from fedrec.experiment import run as running
     from fedrec.experiment.resolve import resolve
     from fedrec.report.export.exporting import exported, sinks
     from fedrec.runs.folder import free_folder
     from fedrec.runs.recipes import read_recipes
 
-    check_json(json_file)
     taking = sinks(tensorboard, mlflow)
     if resume is not None:
         if method is not None:
             raise BadInput("--resume continues a run as it was; leave the method out")
         if recipe is not None:
             raise BadInput("--resume continues a run as it was; leave --recipe out")
-        watch = Watch(f"resuming {resume}", quiet)
-        with followed(resume, live), exported(resume, taking, warn), resumable(resume, watch):
-            result = running.resume(resume, watch.round, watch.start)
+        watch, folder = Watch(f"resuming {resume}", quiet), resume
+        work = partial(running.resume, resume)
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
         settings = resolve(method, o.given(context), read_recipes(recipe))
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
-        watch = Watch(settings.method, quiet)
-        folder = out or free_folder(Path("runs"), label)
-        with followed(folder, live), exported(folder, taking, warn), resumable(folder, watch):
-            result = running.execute(settings, folder, watch.round, watch.start)
+        watch, folder = Watch(settings.method, quiet), out or free_folder(Path("runs"), label)
+        work = partial(running.execute, settings, folder)
+    with followed(folder, live), exported(folder, taking, warn), resumable(folder, watch):
+        result = work(watch.round, watch.start)
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
@@ -95,9 +91,3 @@ def followed(folder: Path, live: bool) -> Iterator[None]:
     with watched(folder) as address:
         typer.echo(f"{address} follows the run", err=True)
         yield
-
-
-def check_json(path: Path | None) -> None:
-    """A result that cannot be written must be known before hours of training, not after."""
-    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise BadInput(f"cannot write {path}: give --json a file in a folder that exists")

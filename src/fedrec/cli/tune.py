@@ -10,19 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from fedrec.cli import options as o
+from fedrec.cli.progress import kept, span
+from fedrec.cli.result import say_report
 from fedrec.errors import BadInput
 
 OPTIONS = o.takes(
     before="out",
     left_out=(
-        "rounds",
-        "evaluate_every",
-        "test",
-        "keep_selected",
-        "checkpoint_seconds",
-        "settle",
-        "runtime",
-        "nodes",
+        "rounds", "evaluate_every", "test", "keep_selected", "checkpoint_seconds", "settle", "runtime", "nodes",
         "node_sums",
     ),
     data={"help": "Data set, file or folder; several with commas.", "metavar": "NAME,..."},
@@ -30,7 +25,7 @@ OPTIONS = o.takes(
         "help": "A setting that is not searched, of every method that has it or of one (fedavg.dim=16); may repeat.",
         "metavar": "[METHOD.]KEY=VALUE",
     },
-)
+)  # fmt: skip
 
 
 def tune(
@@ -80,11 +75,11 @@ def tune(
     from fedrec.cli.compare import command_line, data_names
     from fedrec.experiment.tune import finish, launch
     from fedrec.experiment.tune.study import Budget
-    from fedrec.extras import left_out
+    from fedrec.report.text.search import HEAD, rows
+    from fedrec.report.text.terminal import print_rows
 
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
-    o.check_jobs(jobs)
     given = o.given(context)
     own = given.pop("settings", {})
     names = data_names(given.pop("data", "demo"))
@@ -93,23 +88,17 @@ def tune(
         if value is not None and (value < 0 or (value == 0 and key != "hours")):
             raise BadInput(f"--{key} {value:g} is out of range; give a number above 0")
     order = launch.Order(tuple(methods), tuple(names), given, own, Budget(**limits), out)
-    try:
-        state = launch.carry_out(
-            order, jobs=jobs, launcher=launcher, watcher=None if quiet else Told(), start=not so_far
-        )
-    except KeyboardInterrupt:
-        typer.echo("fedrec: trials so far are kept; the same command goes on from there", err=True)
-        raise
+    with kept("trials"):
+        watcher = None if quiet else Told()
+        state = launch.carry_out(order, jobs=jobs, launcher=launcher, watcher=watcher, start=not so_far)
     searches, written = finish.write_reports(state, out, command_line(context))
-    print_searches(searches)
+    print_rows(HEAD, rows(searches), title="tuned on validation", title_style="bold")
     waiting = finish.unfinished(state)
     if waiting and not so_far:
         left = state.total - state.done
         typer.echo(f"{left} of {state.total} trials are left; the same command goes on from there", err=True)
     if written:
-        typer.echo(f"report: {', '.join(map(str, written[:2]))}")
-        if lack := left_out("matplotlib", "pictures of the searches"):
-            typer.echo(lack, err=True)
+        say_report(written[:2], "pictures of the searches")
     if not any(search.best for search in searches) and not waiting:
         raise typer.Exit(1)
 
@@ -128,22 +117,6 @@ def parse_budget(text: str | None) -> dict[str, Any]:
     return {"trials": int(amount)} if unit == "trials" else {"total_steps" if unit == "steps" else "hours": amount}
 
 
-def print_searches(searches: Any) -> None:
-    """A line for each method and data set."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from fedrec.report.text.search import HEAD, rows
-    from fedrec.report.text.terminal import print_table
-
-    table = Table(title="tuned on validation", title_style="bold")
-    for name in HEAD:
-        table.add_column(name)
-    for row in rows(searches):
-        table.add_row(*row)
-    print_table(Console(highlight=False), table)
-
-
 class Told:
     """How far all searches are, as a line now and then."""
 
@@ -151,8 +124,6 @@ class Told:
         self.last, self.done = 0.0, -1
 
     def ticks(self, state: Any) -> None:
-        from fedrec.cli.progress import span
-
         quiet_for = time.monotonic() - self.last
         if quiet_for < 2 or (quiet_for < 30 and state.done == self.done):
             return

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.run import check_json, resumable
+from fedrec.cli.progress import Watch, headline
+from fedrec.cli.result import print_result, write_json
+from fedrec.cli.run import resumable
 
 if TYPE_CHECKING:
     from fedrec.core.loop import Progress
@@ -34,12 +36,9 @@ def update(
     quiet: o.Quiet = False,
 ) -> None:
     """Train on when interactions, users or items were added; a new run folder says what it came from."""
-    from fedrec.cli.progress import Watch, headline
-    from fedrec.cli.result import print_result, write_json
     from fedrec.experiment.update import update as go_on
     from fedrec.runs.folder import free_folder
 
-    check_json(json_file)
     path = Path(str(run).rstrip("/"))
     folder = out or free_folder(path.resolve().parent, f"{path.resolve().name}-updated")
     watch = Watch(f"updating {path}", quiet)

@@ -15,8 +15,7 @@ from fedrec.experiment.audit.figures import auc, exposed
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.small_runs import small_settings
 from fedrec.methods.registry import federated, find
-from fedrec.report.model.audit import summarise
-from fedrec.report.model.audit_sums import summarise_sums
+from fedrec.report.model.audit import summarise, summarise_sums
 from fedrec.report.text.audit import markdown_page
 from fedrec.secure import simulate
 

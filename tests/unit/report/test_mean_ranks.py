@@ -8,7 +8,7 @@ from scipy.stats import friedmanchisquare
 
 from fedrec.report.figures.mean_ranks import rank_plot
 from fedrec.report.model.mean_ranks import MeanRanks, friedman, nemenyi
-from fedrec.report.page.ranks import ranks_figure
+from fedrec.report.page.figures import ranks_figure
 
 
 def test_ranks_by_hand() -> None:

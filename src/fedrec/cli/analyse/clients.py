@@ -87,14 +87,10 @@ def stages(
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often each is measured; the mean counts.")] = 5,
 ) -> None:
     """Seconds of FedCA's stages (Table 8): training and SVD of one client, the server's three steps for all."""
-    from rich.console import Console
-    from rich.table import Table
-
     from fedrec.experiment.analyses import stages as analysis
-    from fedrec.report.text.terminal import print_table
+    from fedrec.report.text.terminal import print_rows
 
     found = analysis.stages(given(context), repeat)
-    table = Table("data", "clients", "local training", "SVD", "similarity", "complementarity", "optimisation")
+    heads = ("data", "clients", "local training", "SVD", "similarity", "complementarity", "optimisation")
     seconds = (found.training, found.svd, found.similarity, found.complementarity, found.optimisation)
-    table.add_row(str(context.params["data"]), str(found.clients), *(f"{value:.2g} s" for value in seconds))
-    print_table(Console(highlight=False), table)
+    print_rows(heads, [[str(context.params["data"]), str(found.clients), *(f"{value:.2g} s" for value in seconds)]])

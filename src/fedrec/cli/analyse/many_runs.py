@@ -1,20 +1,18 @@
-"""``fedrec analyse filters``, ``privacy`` and ``sweep``: figures over many runs, which lie below the folder."""
+"""``fedrec analyse filters``, ``privacy``, ``sweep``, ``leak``: figures over many runs.
+
+Those of the first three lie below the folder; ``leak`` draws what a protocol gives away, and runs beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.analyse.shared import Out, about_data, end_with, file_of, given, metrics_of, write
+from fedrec.cli.analyse.shared import Out, about_data, end_with, file_of, given, metrics_of, print_curves, write
+from fedrec.cli.progress import Lines
 from fedrec.errors import BadInput
-
-if TYPE_CHECKING:
-    from fedrec.cli.progress import Lines
-    from fedrec.experiment.jobs import Job
 
 app = typer.Typer()
 
@@ -40,13 +38,12 @@ def filters(
     from fedrec.experiment.analyses import filters as analysis
     from fedrec.report.figures.filters import filters_csv, filters_figure
 
-    o.check_jobs(jobs)
     asked = analysis.Asked(
         o.numbers(ks, "--ks", int), filter_rounds, tuple(o.words(trained)), rounds, o.numbers(noise, "--noise", float),
     )  # fmt: skip
     name = file_of(context, "filters")
     planned = analysis.plan(asked, given(context), out / f"{name}-seed{context.params['seed']}")
-    shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=_watcher(planned.jobs, quiet, jobs))
+    shown, failures = analysis.carry_out(planned, parallel=jobs, watcher=Lines(quiet, jobs, planned.jobs))
     write(out, name, filters_figure(shown, about_data(context)), filters_csv(shown))
     end_with(failures)
 
@@ -72,24 +69,17 @@ def privacy(
 
     Runs lie below the folder; those that are there already are read, not run again.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     from fedrec.experiment.analyses import privacy as analysis
     from fedrec.report.figures.analyses import curves
     from fedrec.report.text.csv_text import csv_text
-    from fedrec.report.text.terminal import print_table
+    from fedrec.report.text.terminal import print_rows
 
-    o.check_jobs(jobs)
     numbers = o.numbers(epsilons, "--epsilons", float), o.numbers(copies, "--copies", int)
     asked = analysis.Asked(method, *numbers, at)
     name = f"{file_of(context, 'privacy')}-{method}"
     planned = analysis.plan(asked, given(context), out / f"{name}-seed{context.params['seed']}")
-    rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=_watcher(planned.jobs, quiet, jobs))
-    table = Table(*analysis.HEAD)
-    for row in analysis.table(rows):
-        table.add_row(*row)
-    print_table(Console(highlight=False), table)
+    rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=Lines(quiet, jobs, planned.jobs))
+    print_rows(analysis.HEAD, analysis.table(rows))
     data = csv_text(analysis.HEAD, analysis.table(rows))
     for what, points in over.items():
         figure = curves(points, f"Quality over {what}", about_data(context), what, [analysis.QUALITY])
@@ -118,7 +108,6 @@ def sweep(
     from fedrec.experiment.analyses import sweep as analysis
     from fedrec.report.figures.analyses import curves, points_csv
 
-    o.check_jobs(jobs)
     key, sign, text = vary.partition("=")
     if not key or not sign:
         raise BadInput(f"--vary {vary!r} is no setting with values; write it as alpha=0.1,0.5,1")
@@ -127,7 +116,7 @@ def sweep(
         method, key, o.numbers(text, "--vary", float), given(context),
         o.numbers(seeds, "--seeds", int), out / name,
     )  # fmt: skip
-    points, failures = analysis.carry_out(planned, parallel=jobs, watcher=_watcher(planned.jobs, quiet, jobs))
+    points, failures = analysis.carry_out(planned, parallel=jobs, watcher=Lines(quiet, jobs, planned.jobs))
     asked = context.params
     about = f"{asked['data']}, protocol {asked['protocol']}, seeds {seeds}"
     figure = curves(points, f"{method}: {key}", about, key, metrics_of(points))
@@ -135,10 +124,36 @@ def sweep(
     end_with(failures)
 
 
-def _watcher(planned: Iterable[Job], quiet: bool, jobs: int) -> Lines:
-    """Says which runs are there already, and then how the others go."""
-    from fedrec.cli.progress import Lines
+@app.command(
+    "leak",
+    cls=o.takes("data", "data_dir", "protocol", "seed", before="rounds", protocol={"default": "paper-fedca"}),
+)
+def leak(
+    context: typer.Context,
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of runs under the same protocol, to draw beside it.")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds.")] = 100,
+    negatives: Annotated[int, typer.Option("--negatives", min=1, help="Negatives per positive and round (N).")] = 4,
+    out: Out = Path("analyses"),
+) -> None:
+    """What elimination alone reaches: HR@10 of a table that knows only which items it was shown as negatives.
 
-    watcher = Lines(quiet, jobs)
-    watcher.known(planned)
-    return watcher
+    A formula without anything fitted; methods whose curve runs along it have learnt which items were never drawn.
+    """
+    from fedrec.data.load import load
+    from fedrec.evaluation.protocols import find
+    from fedrec.experiment.analyses.leak import EXPECTED, expected, observed
+    from fedrec.report.figures.analyses import curves, points_csv
+
+    asked = context.params
+    chosen = find(asked["protocol"])
+    task = chosen.prepare(load(asked["data"], o.given(context).get("data_dir"), paper=chosen.paper), asked["seed"])
+    shown = [r for r in range(1, rounds + 1) if r % max(1, rounds // 20) == 0 or r == rounds]
+    points = expected(task, negatives, shown)
+    metric = points[0].metric
+    points += [point for point in observed(runs or [], metric, task) if point.x <= rounds]
+    print_curves(points, metric, [r for r in shown if r % max(1, rounds // 10) == 0])
+    about = about_data(context).replace(", seed", f", {negatives} negatives per positive, seed")
+    figure = curves(points, "What elimination alone reaches", about, "round", [metric], EXPECTED)
+    write(out, file_of(context, "leak"), figure, points_csv(points, "round", "series"))

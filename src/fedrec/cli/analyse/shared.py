@@ -23,17 +23,12 @@ TRAINED = ("data", "data_dir", "protocol", "rounds", "seed", "settings")
 
 def print_curves(points: Sequence[Point], metric: str, rounds: list[int]) -> None:
     """The curves' values at some rounds, a row each."""
-    from rich.console import Console
-    from rich.table import Table
+    from fedrec.report.text.terminal import print_rows
 
-    from fedrec.report.text.terminal import print_table
-
-    table = Table(metric, *map(str, rounds))
-    for series in dict.fromkeys(point.series for point in points):
-        own = [point for point in points if point.series == series and point.metric == metric]
-        values = {int(point.x): f"{point.value:.4f}" for point in own}
-        table.add_row(series, *(values.get(number, "") for number in rounds))
-    print_table(Console(highlight=False), table)
+    values = {(point.series, int(point.x)): f"{point.value:.4f}" for point in points if point.metric == metric}
+    names = dict.fromkeys(point.series for point in points)
+    rows = [[name, *(values.get((name, number), "") for number in rounds)] for name in names]
+    print_rows([metric, *map(str, rounds)], rows)
 
 
 def given(context: typer.Context) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from matplotlib.figure import Figure
 
-from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, sheet
+from fedrec.report.figures.canvas import FAINT, INK, PALETTE, panelled
 from fedrec.report.text.csv_text import csv_text
 
 
@@ -49,7 +49,8 @@ def curves(
     points: Sequence[Measured], title: str, about: str, x: str, metrics: Sequence[str], theory: str = ""
 ) -> Figure:
     """A panel for each metric, a line for each series; that of a formula (``theory``) is dashed and lies on top."""
-    figure, panels = _figure(title, about, len(metrics), 2.6 if len(metrics) > 1 else 4.4)
+    width = (2.6 if len(metrics) > 1 else 4.4) + 0.9
+    figure, panels = panelled(title, about, (1.2 + width * len(metrics), 4.0), len(metrics))
     names = list(dict.fromkeys(p.series for p in points))
     for axes, metric in zip(panels, metrics, strict=True):
         for name, colour in zip(names, PALETTE * (1 + len(names) // len(PALETTE)), strict=False):
@@ -72,7 +73,7 @@ def heat_maps(names: Sequence[str], matrices: dict[str, Any], title: str, about:
     """Matrices between the same clients side by side, each on its own scale; the diagonal is left out."""
     import numpy as np
 
-    figure, panels = _figure(title, about, len(matrices), 2.3)
+    figure, panels = panelled(title, about, (1.2 + (2.3 + 0.9) * len(matrices), 4.0), len(matrices))
     for axes, (name, matrix) in zip(panels, matrices.items(), strict=True):
         shown = np.array(matrix, float)
         np.fill_diagonal(shown, np.nan)  # a client with itself would hide all else
@@ -83,16 +84,3 @@ def heat_maps(names: Sequence[str], matrices: dict[str, Any], title: str, about:
         bar = figure.colorbar(picture, ax=axes, fraction=0.046, pad=0.04)
         bar.ax.tick_params(labelsize=7)
     return figure
-
-
-def _figure(title: str, about: str, panels: int, width: float) -> tuple[Figure, list[Any]]:
-    figure = sheet(1.2 + (width + 0.9) * panels, 4.0, fitted=True)
-    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
-    figure.text(0.01, 0.925, about, fontsize=9, color=SOFT, va="top")
-    axes = list(figure.subplots(1, panels, squeeze=False)[0])
-    for one in axes:
-        one.tick_params(labelsize=9, colors=INK, color=SOFT)
-        for side, spine in one.spines.items():
-            spine.set_visible(side in ("left", "bottom"))
-            spine.set_color(SOFT)
-    return figure, axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedrec.extras import needs
@@ -66,6 +66,62 @@ def letters_in(room: float) -> int:
     return int((room - 0.4) / LETTER)
 
 
+def plain(axes: Axes) -> None:
+    """Two spines, and both soft."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(SOFT)
+
+
+def panelled(
+    title: str, about: str, size: tuple[float, float], panels: int, at: tuple[float, float] = (0.01, 0.925), **more: Any
+) -> tuple[Figure, list[Any]]:
+    """A figure with panels side by side, below a headline and a line (``at`` its corner) about the data."""
+    figure = sheet(*size, fitted=True)
+    figure.suptitle(f"{title}\n", x=at[0], ha="left", fontsize=12, fontweight="bold", color=INK)
+    figure.text(*at, about, fontsize=9, color=SOFT, va="top")
+    axes = list(figure.subplots(1, panels, squeeze=False, **more)[0])
+    for one in axes:
+        one.tick_params(labelsize=9, colors=INK, color=SOFT)
+        plain(one)
+    return figure, axes
+
+
+def framed(body: float, head: float, foot: float, left: float, right: float) -> tuple[Figure, Axes]:
+    """A figure with axes ``body`` inches high, and so much room around them."""
+    height = head + body + foot
+    figure = sheet(WIDTH, height)
+    axes = figure.add_axes((left / WIDTH, foot / height, 1 - (left + right) / WIDTH, body / height))
+    plain(axes)
+    axes.tick_params(colors=INK, labelsize=9.5, length=3, color=SOFT)
+    return figure, axes
+
+
+def wrapped(warning: str | None) -> list[str]:
+    """A leak warning as the lines that fit below a figure."""
+    return textwrap.wrap(warning or "", 114)
+
+
+def warn(figure: Figure, lines: list[str]) -> None:
+    """A leak warning, where there is one, in the lower left corner."""
+    if lines:
+        at = (0.2 / WIDTH, 0.09 / figure.get_size_inches()[1])
+        figure.text(*at, "\n".join(lines), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2)
+
+
+def signs_key(figure: Figure, axes: Axes, looks: Mapping[str, Mapping[str, Any]], down: float) -> None:
+    """Which sign is which, so many inches from the top, where no data can lie."""
+    from matplotlib.lines import Line2D
+
+    signs = [Line2D([], [], linestyle="", markersize=6, **look) for look in looks.values()]
+    corner = (axes.get_position().x1, 1 - down / figure.get_size_inches()[1])
+    figure.legend(signs, list(looks), bbox_to_anchor=corner, ncols=len(looks), **KEY)
+
+
+def of_seeds(seeds: Sequence[int]) -> str:
+    return f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
+
+
 def canvas(
     comparison: Comparison,
     title: str,
@@ -77,15 +133,10 @@ def canvas(
     caption: str = "",
 ) -> tuple[Figure, Axes]:
     """A figure with axes ``body`` inches high, headline, caption and, where there is one, leak warning."""
-    warning = textwrap.wrap(comparison.banner or "", 114)
+    warning, data = wrapped(comparison.banner), comparison.data
     foot = 0.52 + 0.2 * bool(caption) + 0.15 * len(warning) + 0.1 * bool(warning)
+    figure, axes = framed(body, head, foot, left, right)
     height = head + body + foot
-    figure = sheet(WIDTH, height)
-    axes = figure.add_axes((left / WIDTH, foot / height, 1 - (left + right) / WIDTH, body / height))
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(SOFT)
-    axes.tick_params(colors=INK, labelsize=9.5, length=3, color=SOFT)
     axes.xaxis.label.set(color=INK, fontsize=10)
     axes.yaxis.label.set(color=INK, fontsize=10)
 
@@ -93,20 +144,12 @@ def canvas(
         figure.text(left / WIDTH, inches_up / height, text, **style)  # type: ignore[arg-type]
 
     write(title, height - 0.22, fontsize=12, fontweight="bold", color=INK, va="center")
-    write(_about(comparison), height - 0.43, fontsize=9, color=SOFT, va="center")
+    about = f"protocol {comparison.protocol.name}, {of_seeds(comparison.seeds)}, {data['users']:,} users"
+    write(f"{about}, {data['items']:,} items", height - 0.43, fontsize=9, color=SOFT, va="center")
     if caption:
         write(caption, foot - 0.58, fontsize=8.5, color=SOFT, va="center")
-    if warning:
-        figure.text(
-            0.2 / WIDTH, 0.09 / height, "\n".join(warning), fontsize=8.5, color=ALARM, va="bottom", linespacing=1.2
-        )
+    warn(figure, warning)
     return figure, axes
-
-
-def _about(comparison: Comparison) -> str:
-    seeds = f"{len(comparison.seeds)} seeds" if len(comparison.seeds) > 1 else f"seed {comparison.seeds[0]}"
-    data = comparison.data
-    return f"protocol {comparison.protocol.name}, {seeds}, {data['users']:,} users, {data['items']:,} items"
 
 
 def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) -> None:
@@ -116,26 +159,18 @@ def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) ->
     ordered = sorted(labels)
     most = letters_in((1 - axes.get_position().x1) * WIDTH)
     places = spread_out([(value - low) / (high - low) for value, _, _ in ordered], least=0.165 / inches)
+    lead: dict[str, Any] = {
+        "arrowstyle": "-",
+        "linewidth": 0.7,
+        "alpha": 0.6,
+        "relpos": (0, 0.5),
+        "shrinkA": 1,
+        "shrinkB": 3,
+    }
     for place, (value, name, colour) in zip(places, ordered, strict=True):
-        axes.annotate(
-            without_middle(name, most),
-            (last, value),
-            (1.045, place),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=9,
-            color=colour,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.7,
-                "alpha": 0.6,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 3,
-            },
-        )
+        axes.annotate(without_middle(name, most), (last, value), (1.045, place), textcoords="axes fraction",
+                      va="center", fontsize=9, color=colour, annotation_clip=False,
+                      arrowprops={**lead, "color": colour})  # fmt: skip
 
 
 def spread_out(places: list[float], least: float) -> list[float]:

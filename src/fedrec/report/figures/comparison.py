@@ -10,18 +10,18 @@ import numpy as np
 from fedrec.report.figures.canvas import (
     FAINT,
     INK,
-    KEY,
     LEFT,
     SOFT,
     canvas,
     end_labels,
     letters_in,
     room_for,
+    signs_key,
     without_middle,
 )
 from fedrec.report.model import colours as shades
 from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
-from fedrec.report.model.series import Series, series_of
+from fedrec.report.model.series import Band, Series, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,8 @@ SIGNS: dict[Group, str] = {"federated": "o", "centralised": "s", "control": "D"}
 def dot_plot(comparison: Comparison) -> Figure:
     """The main metric of every method, best on top, with seeds and spread; chance and popularity as lines."""
     metric = comparison.main
-    rows = sorted((row for row in comparison.rows if _known(row, metric)), key=lambda row: _value(row, metric))
+    known = [row for row in comparison.rows if math.isfinite(row.mean(metric))]
+    rows = sorted(known, key=lambda row: row.mean(metric))
     several, colours = len(comparison.seeds) > 1, {one.name: one for one in series_of(comparison)}
     left = room_for((row.method for row in rows), LEFT)
     figure, axes = canvas(
@@ -66,18 +67,20 @@ def dot_plot(comparison: Comparison) -> Figure:
     axes.set_yticks(range(len(rows)), [without_middle(row.method, letters_in(left)) for row in rows])
     _lines(axes, comparison, metric, len(rows) - 0.35)
     axes.set_xlabel(f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else ""))
-    _groups_key(figure, axes, rows)
+    looks = {group: {"marker": sign, "color": SOFT} for group, sign in SIGNS.items()}
+    signs_key(figure, axes, {g: look for g, look in looks.items() if any(row.group == g for row in rows)}, 0.22)
     return figure
 
 
 def curve_plot(comparison: Comparison) -> Figure | None:
     """Validation metric over rounds, mean and range over seeds; None where no method has several rounds."""
     metric = comparison.main
-    bands = {row.method: _band(row, metric) for row in comparison.rows if row.runs}
+    colours = {one.name: one for one in series_of(comparison)}
+    bands = {name: one.band(metric) for name, one in colours.items()}
     trained = [row for row in comparison.rows if len(bands.get(row.method, [])) > 1]
     if not trained:
         return None
-    trained.sort(key=lambda row: (row.control, -_value(row, metric)))
+    trained.sort(key=lambda row: (row.control, -row.mean(metric)))
     first = min(bands[row.method][0][0] for row in trained)
     last = max(bands[row.method][-1][0] for row in trained)
     caption = "dot: selected round" + (
@@ -92,8 +95,7 @@ def curve_plot(comparison: Comparison) -> Figure | None:
         right=room_for((row.method for row in comparison.rows), 1.35),
         caption=caption,
     )
-    colours = {one.name: one for one in series_of(comparison)}
-    labels = [_draw_curve(axes, row, bands[row.method], colours[row.method], last) for row in trained]
+    labels = [_draw_curve(axes, colours[row.method], bands[row.method], last) for row in trained]
     for row in single:
         value = bands[row.method][0][2]
         axes.axhline(value, color=SOFT, linewidth=1, linestyle=DASHED, zorder=1)
@@ -111,32 +113,20 @@ def curve_plot(comparison: Comparison) -> Figure | None:
     return figure
 
 
-Band = list[tuple[int, float, float, float]]
-"""Round, and over seeds the lowest, mean and highest value there."""
-
-
-def _draw_curve(axes: Axes, row: Row, band: Band, drawn: Series, last: int) -> tuple[float, str, str]:
+def _draw_curve(axes: Axes, drawn: Series, band: Band, last: int) -> tuple[float, str, str]:
     """One method's line; gives its label. Controls are grey: colours are for what is compared."""
-    colour, stroke = drawn.colour, "-" if row.control else STROKES[shades.place(drawn.number)[1]]
+    colour, control = drawn.colour, drawn.group == "control"
+    stroke = "-" if control else STROKES[shades.place(drawn.number)[1]]
     rounds, low, mean, high = (list(part) for part in zip(*band, strict=True))
-    if len(row.runs) > 1:
+    if len(drawn.runs) > 1:
         axes.fill_between(rounds, low, high, color=colour, alpha=0.13, linewidth=0)
-    axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if row.control else 1.8)
-    chosen = float(np.median([run.result["selected_round"] for run in row.runs]))
+    axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if control else 1.8)
+    chosen = drawn.selected
     at = int(np.argmin(np.abs(np.asarray(rounds) - chosen)))
     axes.plot(rounds[at], mean[at], "o", color=colour, markersize=6, markeredgecolor="white", clip_on=False, zorder=4)
     if rounds[-1] < last:  # stopped early: lead the eye to the label
         axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
-    return mean[-1], row.method, colour
-
-
-def _band(row: Row, metric: str) -> Band:
-    found: dict[int, list[float]] = {}
-    for run in row.runs:
-        for number, value in zip(*run.curve(metric), strict=True):
-            if not math.isnan(value):
-                found.setdefault(number, []).append(value)
-    return [(r, min(found[r]), float(np.mean(found[r])), max(found[r])) for r in sorted(found)]
+    return mean[-1], drawn.name, colour
 
 
 def _lines(axes: Axes, comparison: Comparison, metric: str, height: float) -> None:
@@ -145,10 +135,10 @@ def _lines(axes: Axes, comparison: Comparison, metric: str, height: float) -> No
     random, floor = comparison.row("random"), comparison.row(FLOOR)
     if metric in comparison.chance:
         known.append((comparison.chance[metric], "chance", DOTTED))
-    elif random is not None and _known(random, metric):
-        known.append((_value(random, metric), "random", DOTTED))
-    if floor is not None and _known(floor, metric):
-        known.append((_value(floor, metric), FLOOR, DASHED))
+    elif random is not None and math.isfinite(random.mean(metric)):
+        known.append((random.mean(metric), "random", DOTTED))
+    if floor is not None and math.isfinite(floor.mean(metric)):
+        known.append((floor.mean(metric), FLOOR, DASHED))
     known.sort(key=lambda line: line[0])
     width = axes.get_xlim()[1]
     close = len(known) == 2 and known[1][0] - known[0][0] < 0.14 * width
@@ -167,29 +157,6 @@ def _lines(axes: Axes, comparison: Comparison, metric: str, height: float) -> No
             fontsize=8.5,
             color=SOFT,
         )
-
-
-def _groups_key(figure: Figure, axes: Axes, rows: list[Row]) -> None:
-    """Which sign is which group, beside the headline where no data can lie."""
-    from matplotlib.lines import Line2D
-
-    present = [group for group in SIGNS if any(row.group == group for row in rows)]
-    figure.legend(
-        [Line2D([], [], marker=SIGNS[g], color=SOFT, linestyle="", markersize=6) for g in present],
-        present,
-        bbox_to_anchor=(axes.get_position().x1, 1 - 0.22 / figure.get_size_inches()[1]),
-        ncols=len(present),
-        **KEY,
-    )
-
-
-def _known(row: Row, metric: str) -> bool:
-    return math.isfinite(_value(row, metric))
-
-
-def _value(row: Row, metric: str) -> float:
-    value = row.cells[metric].summary.mean if metric in row.cells else math.nan
-    return -math.inf if math.isnan(value) else value
 
 
 def _reach(row: Row, metric: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedrec.report.figures.canvas import FAINT, INK, SOFT, sheet
+from fedrec.report.figures.canvas import FAINT, INK, SOFT, panelled, spread_out
 from fedrec.report.model.filters import Level, Shown, Spot
 from fedrec.report.text.csv_text import csv_text
 
@@ -30,13 +30,12 @@ def filters_csv(shown: Shown) -> str:
 def filters_figure(shown: Shown, about: str) -> Figure:
     """Three panels over one axis of quality; the third only where there is noise."""
     panels = 3 if shown.spots else 2
-    figure = sheet(4.3 * panels, 4.7, fitted=True)
-    figure.suptitle(f"Federated filters: {shown.metric}\n", x=0.006, ha="left", fontsize=12, weight="bold", color=INK)
-    figure.text(0.006, 0.935, about, fontsize=9, color=SOFT, va="top")
-    axes = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
+    title = f"Federated filters: {shown.metric}"
+    figure, axes = panelled(title, about, (4.3 * panels, 4.7), panels, (0.006, 0.935), sharey=True)
     style = _styles(shown)
     for one in axes:
-        _plain(one)
+        one.grid(axis="y", color=FAINT, linewidth=0.7)
+        one.set_axisbelow(True)
     for course in shown.courses:
         for one, where in ((axes[0], course.rounds), (axes[1], [size / 1e6 for size in course.bytes])):
             one.plot(where, course.quality, markersize=9 if len(where) == 1 else 4, linewidth=1.7, **style[course.name])
@@ -103,19 +102,8 @@ def _axis(axes: Any, label: str, values: Sequence[float]) -> None:
     axes.set_xlabel(label, color=INK, fontsize=10)
 
 
-def _plain(axes: Any) -> None:
-    axes.tick_params(labelsize=9, colors=INK, color=SOFT)
-    axes.grid(axis="y", color=FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(SOFT)
-
-
 def _name_levels(axes: Any, levels: Sequence[Level]) -> None:
     """Names of the lines across, right of the last panel, apart where they would cover one another."""
-    from fedrec.report.figures.canvas import spread_out
-
     low, high = axes.get_ylim()
     ordered = sorted(levels, key=lambda level: level.quality)
     places = spread_out([(level.quality - low) / (high - low) for level in ordered], least=0.05)

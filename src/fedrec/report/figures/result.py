@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedrec.errors import BadInput, nearest
-from fedrec.report.figures.canvas import FAINT, INK, PALETTE, SOFT, sheet
+from fedrec.report.figures.canvas import FAINT, INK, PALETTE, plain, sheet
+from fedrec.report.model.runs import points_of
 from fedrec.report.text.result import metrics_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def round_plot(found: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], me
     figure = sheet(7.6, 3.6, fitted=True)
     axes = figure.subplots()
     for part, colour in zip(("valid", "test"), PALETTE, strict=False):
-        points = [(row["round"], row[part][name]) for row in rounds if name in (row.get(part) or {})]
+        points = points_of(rounds, name, part)
         if not points:
             continue
         numbers, values = zip(*points, strict=True)
@@ -36,8 +37,6 @@ def round_plot(found: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], me
     axes.set_ylabel(name, color=INK)
     axes.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     axes.grid(axis="y", color=FAINT, linewidth=0.6)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(SOFT)
+    plain(axes)
     axes.legend(frameon=False)
     return figure

@@ -27,22 +27,17 @@ class Agreement(Protocol):
     def overlap(self) -> Any: ...
 
 
-def _figure(width: float, height: float, panels: int = 1) -> tuple[Figure, list[Any]]:
-    figure = sheet(width, height, fitted=True)
-    return figure, list(figure.subplots(1, panels, squeeze=False)[0])
-
-
 def overlap_plot(overlaps: Mapping[str, NDArray[np.floating]], about: str = "top 50, p = 0.99") -> Figure:
     """Histograms of rank-biased overlap ``[clients]`` by method, each of area one."""
-    figure, (axes,) = _figure(7.0, 3.6)
+    figure = sheet(7.0, 3.6, fitted=True)
+    axes: Any = figure.subplots()
     bins = np.linspace(0.0, 1.0, 41)
     for (name, values), colour in zip(overlaps.items(), PALETTE * (1 + len(overlaps) // len(PALETTE)), strict=False):
         axes.hist(values, bins, density=True, alpha=0.55, color=colour, label=f"{name} (mean {np.mean(values):.2f})")
     axes.set_xlabel(f"rank-biased overlap of the two views ({about})")
     axes.set_ylabel("density")
     axes.legend(frameon=False)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -50,7 +45,8 @@ def correlation_plot(matrices: Mapping[str, NDArray[np.floating]], cut: float = 
     """Correlation matrices of the two views ``[d, d]`` side by side on one scale, small values blanked."""
     shown = {name: np.where(np.abs(matrix) <= cut, 0.0, matrix) for name, matrix in matrices.items()}
     reach = max(float(np.abs(matrix).max()) for matrix in shown.values()) or 1.0
-    figure, panels = _figure(3.6 * len(shown) + 1.0, 4.0, len(shown))
+    figure = sheet(3.6 * len(shown) + 1.0, 4.0, fitted=True)
+    panels = list(figure.subplots(1, len(shown), squeeze=False)[0])
     for axes, (name, matrix) in zip(panels, shown.items(), strict=True):
         image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
         axes.set_xlabel("private dimension")

@@ -1,4 +1,7 @@
-"""An audit's rows as one line a method: what one upload tells, and what a few dishonest clients can do."""
+"""An audit's rows as one line a method: what one upload tells, and what a few dishonest clients can do.
+
+Of an audit of secure sums: what a masked message tells, and what a sum does.
+"""
 
 from __future__ import annotations
 
@@ -56,18 +59,26 @@ class Summary:
 
 def summarise(rows: Sequence[Any]) -> list[Summary]:
     """Methods in the order in which they were audited; of several shares the one nearest to 1 %. Not of secure sums."""
-    single = [row for row in rows if not row.view]
-    return [_summary(name, [r for r in single if r.method == name]) for name in dict.fromkeys(r.method for r in single)]
+    return [_summary(name, own) for name, own in _by_method([row for row in rows if not row.view])]
+
+
+def summarise_sums(rows: Sequence[Any]) -> list[SumsSummary]:
+    """Methods in the order in which they were audited; of secure sums alone."""
+    return [_sums_summary(name, own) for name, own in _by_method([row for row in rows if row.view])]
+
+
+def _by_method(rows: list[Any]) -> list[tuple[str, list[Any]]]:
+    return [(name, [r for r in rows if r.method == name]) for name in dict.fromkeys(r.method for r in rows)]
 
 
 def _summary(method: str, rows: list[Any]) -> Summary:
     first = [r for r in rows if r.attack in ITEM_ATTACKS and r.rounds == 1 and "precision" in r.figures]
-    scored = {name: _mean(first, name, _harmonic) for name in ITEM_ATTACKS}
+    scored = {name: Figure.of(_harmonic(r.figures) for r in first if r.attack == name) for name in ITEM_ATTACKS}
     attack = max((n for n in scored if scored[n] is not None), key=lambda n: scored[n].mean, default="")  # type: ignore[union-attr]
     wanted = ("precision", "recall", "chance", "popular_precision")
-    items = {key: _mean(first, attack, lambda f, key=key: f[key]) for key in wanted} if attack else {}
+    items = {key: _mean(first, attack, key) for key in wanted} if attack else {}
     sizes = [r for r in rows if r.rounds == 1 and "size_rank" in r.figures]
-    size = max((_mean(sizes, n, lambda f: f["size_rank"]) for n in {r.attack for r in sizes}), key=_value, default=None)
+    size = max((_mean(sizes, name, "size_rank") for name in {r.attack for r in sizes}), key=_value, default=None)
     poisoned = [r for r in rows if "ER@10" in r.figures]
     share = min({r.share for r in poisoned}, key=lambda s: abs(s - 0.01), default=0.0)
     here = [r for r in poisoned if r.share == share]
@@ -80,12 +91,10 @@ def _summary(method: str, rows: list[Any]) -> Summary:
 
     return Summary(
         method, attack, {key: value for key, value in items.items() if value is not None},
-        membership=_mean([r for r in rows if r.rounds == 1], "imia", lambda f: f.get("auc", float("nan"))),
+        membership=_mean([r for r in rows if r.rounds == 1], "imia", "auc"),
         size=size,
-        held_out=_mean(rows, "metrics", lambda f: f.get("precision", float("nan"))),
-        held_out_blind=_mean(rows, "metrics", lambda f: f.get("blind_precision", float("nan"))),
-        participant=_mean(rows, "mixture", lambda f: f.get("auc", float("nan"))),
-        participant_popular=_mean(rows, "mixture", lambda f: f.get("popular_auc", float("nan"))),
+        held_out=_mean(rows, "metrics", "precision"), held_out_blind=_mean(rows, "metrics", "blind_precision"),
+        participant=_mean(rows, "mixture", "auc"), participant_popular=_mean(rows, "mixture", "popular_auc"),
         defence=usual, share=share,
         exposure=exposure("none", False),
         exposure_defended=exposure(usual, False) if usual != "none" else None,
@@ -94,8 +103,8 @@ def _summary(method: str, rows: list[Any]) -> Summary:
     )  # fmt: skip
 
 
-def _mean(rows: list[Any], attack: str, value: Any) -> Figure | None:
-    return Figure.of(value(row.figures) for row in rows if row.attack == attack)
+def _mean(rows: list[Any], attack: str, name: str) -> Figure | None:
+    return Figure.of(row.figures.get(name, float("nan")) for row in rows if row.attack == attack)
 
 
 def _harmonic(figures: dict[str, float]) -> float:
@@ -112,3 +121,44 @@ def _cost(rows: list[Any], defence: str, metric: str) -> Figure | None:
     seeds = {seed for name, seed in clean if name == defence}
     pairs = [(clean[("none", s)], clean[(defence, s)]) for s in seeds if clean.get(("none", s))]
     return None if defence == "none" else Figure.of(1 - guarded / plain for plain, guarded in pairs)
+
+
+@dataclass(frozen=True)
+class Told:
+    """The most that any attack got in any round, over all seeds."""
+
+    auc: float
+    """Whether an item is a client's, either way round: farthest from 0.5, and above it."""
+    whose: float
+    """Who of the clients has an item; the same."""
+    size: float
+    """Rank correlation of guessed and true sizes."""
+
+
+@dataclass(frozen=True)
+class SumsSummary:
+    """One method."""
+
+    method: str
+    message: Told
+    sum: Told
+    popular: float
+    """AUC of the most popular items."""
+    attacks: int
+    """Guesses that were made of each kind."""
+
+
+def _sums_summary(method: str, rows: list[Any]) -> SumsSummary:
+    def values(view: str, name: str) -> list[float]:
+        return [row.figures[name] for row in rows if row.view == view and name in row.figures]
+
+    def told(view: str) -> Told:
+        size = max(values(view, "size_rank"), default=float("nan"))
+        return Told(_farthest(values(view, "auc")), _farthest(values(view, "whose")), size)
+
+    popular = max(values("sum", "popular_auc"), default=float("nan"))
+    return SumsSummary(method, told("message"), told("sum"), popular, len(values("message", "auc")))
+
+
+def _farthest(values: Sequence[float]) -> float:
+    return max((max(value, 1 - value) for value in values), default=float("nan"))

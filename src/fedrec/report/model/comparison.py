@@ -92,6 +92,10 @@ class Row:
     def seeds(self) -> list[int]:
         return [run.seed for run in self.runs]
 
+    def mean(self, metric: str) -> float:
+        """Over its seeds; minus infinity where it is not known."""
+        return _mean(self.cells, metric)
+
     @property
     def rising(self) -> bool:
         """Whether most of its runs were best in their last round."""
@@ -179,8 +183,7 @@ def compare_runs(
         Row(name, groups[name], by_method[name], tuple(f for f in failed if f.method == name), cells[name])
         for name in names
     ]
-    main = main_metric(protocol)
-    rows.sort(key=lambda row: (GROUPS.index(row.group), not row.runs, -_mean(row.cells, main)))
+    rows.sort(key=lambda row: (GROUPS.index(row.group), not row.runs, -row.mean(main_metric(protocol))))
     return Comparison(
         protocol=protocol,
         data=first.result["data"],
@@ -198,12 +201,15 @@ def base_of(name: str) -> str:
 
 def group_of(method: str) -> Group:
     """Control, centralised reference or federated method."""
-    if method in CONTROLS:
-        return "control"
+    return "control" if method in CONTROLS else "centralised" if is_central(method) else "federated"
+
+
+def is_central(method: str) -> bool:
+    """Whether a method collects all histories."""
     try:
-        return "centralised" if issubclass(find_method(base_of(method)), Reference) else "federated"
-    except (BadInput, ImportError):  # a package that was there when the run was made, or a broken one
-        return "federated"
+        return issubclass(find_method(base_of(method)), Reference)
+    except Exception:  # a package that was there when the run was made, or a broken one
+        return False
 
 
 def _mean(cells: Mapping[str, Cell], metric: str) -> float:
@@ -219,21 +225,13 @@ def _cells(
     for name, own in runs.items():
         metrics = list(own[0].result["metrics"]["test"]) if own else []
         cells[name] = {metric: Cell(summarise([run.test(metric) for run in own])) for metric in metrics}
+    evaluated = {name: own for name, own in runs.items() if own and (groups[name] != "control" or name == FLOOR)}
     for metric in dict.fromkeys([*columns, main]):
-        floor = _against_floor(runs, groups, metric)
+        floor = versus(FLOOR, evaluated, metric) if FLOOR in evaluated else {}
         for group in ("federated", "centralised"):
             members = {name: own for name, own in runs.items() if own and groups[name] == group}
             _mark(cells, members, metric, floor)
     return cells
-
-
-def _against_floor(
-    runs: Mapping[str, tuple[FinishedRun, ...]], groups: Mapping[str, Group], metric: str
-) -> dict[str, Verdict]:
-    if not runs.get(FLOOR):
-        return {}
-    evaluated = {name: own for name, own in runs.items() if own and (groups[name] != "control" or name == FLOOR)}
-    return versus(FLOOR, evaluated, metric)
 
 
 def _mark(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import groupby
 
 from fedrec.report.model.comparison import GROUPS, Cell, Comparison, Group
 
@@ -48,6 +49,10 @@ class Leaderboard:
             own = [rank[method] for rank in ranks if method in rank]
             found.append(Standing(method, groups[method], cells, sum(own) / len(own) if own else math.inf))
         return sorted(found, key=lambda standing: (GROUPS.index(standing.group), standing.rank))
+
+    def grouped(self, metric: str) -> list[tuple[Group, list[Standing]]]:
+        """The standings of each group that has any."""
+        return [(group, list(own)) for group, own in groupby(self.standings(metric), key=lambda one: one.group)]
 
 
 def _ranks(comparison: Comparison, metric: str) -> dict[str, float]:

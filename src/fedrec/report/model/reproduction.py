@@ -77,6 +77,12 @@ class Panel:
         """The paper's rows, without the controls that we add."""
         return tuple(line for line in self.lines if not line.control)
 
+    @property
+    def drawn(self) -> list[tuple[Line, dict[str, float]]]:
+        """Lines of a picture with their points, by the table's first metric; none where nothing of ours is there."""
+        found = [(line, points) for line in self.lines if (points := line.entries[0].points)]
+        return found if not self.missing and any("ours" in points for _, points in found) else []
+
 
 @dataclass(frozen=True)
 class Reproduction:

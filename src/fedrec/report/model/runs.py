@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,14 @@ class FinishedRun:
 
     def curve(self, metric: str, part: str = "valid") -> tuple[list[int], list[float]]:
         """The rounds that were evaluated and the metric at each of them."""
-        evaluated = [entry for entry in self.rounds if (entry.get(part) or {}).get(metric) is not None]
-        return [int(entry["round"]) for entry in evaluated], [float(entry[part][metric]) for entry in evaluated]
+        points = points_of(self.rounds, metric, part)
+        return [number for number, _ in points], [value for _, value in points]
+
+
+def points_of(rounds: Iterable[Mapping[str, Any]], metric: str, part: str = "valid") -> list[tuple[int, float]]:
+    """The rounds of a log that were evaluated and a metric at each of them."""
+    evaluated = [entry for entry in rounds if (entry.get(part) or {}).get(metric) is not None]
+    return [(int(entry["round"]), float(entry[part][metric])) for entry in evaluated]
 
 
 def load_run(path: Path, variant: str = "") -> FinishedRun:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
 from fedrec.errors import BadInput
 from fedrec.recipes.search_spaces import Space
+from fedrec.report.model.runs import points_of
 from fedrec.runs.atomic import write_text
 from fedrec.runs.folder import SETTINGS, RunFolder
 from fedrec.runs.sealed import read_sealed_json, sealed_json
@@ -41,10 +43,6 @@ class Trial:
     def rounds(self) -> int:
         """Rounds that it was given."""
         return int(self.settings["rounds"])
-
-    @property
-    def best_round(self) -> int:
-        return max(self.curve, key=lambda point: (point[1], -point[0]))[0] if self.curve else 0
 
     @property
     def value(self) -> float:
@@ -90,13 +88,9 @@ def read_trial(path: Path, metric: str) -> Trial | None:
         state, reason = ("pruned" if ended["state"] == "pruned" else "failed"), str(ended["reason"])
     settings = folder.settings().model_dump(mode="json")
     records = folder.records()
-    curve = {
-        int(record["round"]): float(record["valid"][metric])
-        for record in records
-        if (record.get("valid") or {}).get(metric) is not None
-    }
+    curve = tuple(sorted(dict(points_of(records, metric)).items()))
     seconds = sum(sum(record["seconds"].values()) for record in records)
-    return Trial(int(path.name), state, settings, tuple(sorted(curve.items())), seconds, reason)
+    return Trial(int(path.name), state, settings, curve, seconds, reason)
 
 
 def end_trial(path: Path, state: Literal["pruned", "failed"], reason: str) -> None:
@@ -123,9 +117,5 @@ def read_trials(folder: Path, metric: str, known: dict[Path, Trial] | None = Non
 
 def improved(trials: Sequence[Trial]) -> list[tuple[int, float]]:
     """Best value so far by trial number, of those that ran to their end."""
-    best, line = float("-inf"), []
-    for trial in trials:
-        if trial.state == "complete":
-            best = max(best, trial.value)
-            line.append((trial.number, best))
-    return line
+    complete = [trial for trial in trials if trial.state == "complete"]
+    return list(zip([one.number for one in complete], accumulate((one.value for one in complete), max), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from fedrec.evaluation.statistics import Summary, summarise
 from fedrec.report.model.colours import STROKES, on_paper, place
 from fedrec.report.model.comparison import Comparison, Group, base_of
 from fedrec.report.model.runs import FinishedRun, Float64
+
+Band = list[tuple[int, float, float, float]]
+"""Round, and over seeds the lowest, mean and highest value there."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,13 @@ class Series:
         """Mean bytes that a client uploads over the whole training."""
         return float(np.mean([run.result["bytes"]["upload"] * run.result["rounds"] for run in self.runs]))
 
-    def band(self, metric: str) -> list[tuple[int, float, float, float]]:
-        """Validation over rounds: round, lowest, mean and highest value over seeds."""
+    @property
+    def selected(self) -> float:
+        """The selected round; the median over seeds."""
+        return float(np.median([run.result["selected_round"] for run in self.runs]))
+
+    def band(self, metric: str) -> Band:
+        """Validation over rounds."""
         found: dict[int, list[float]] = {}
         for run in self.runs:
             for number, value in zip(*run.curve(metric), strict=True):
@@ -70,8 +78,6 @@ def series_of(comparison: Comparison) -> list[Series]:
 
 def numbered(series: Sequence[Series]) -> list[Series]:
     """The same, each with its place among the coloured ones or among the controls."""
-    from dataclasses import replace
-
     seen = {True: 0, False: 0}
     found = []
     for one in series:

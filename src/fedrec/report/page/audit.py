@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from fedrec.attacks.registry import find as find_attack
 from fedrec.attacks.registry import names as attack_names
-from fedrec.report.model.audit import Summary
-from fedrec.report.model.audit_sums import SumsSummary
-from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, join, paragraphs, tiles
+from fedrec.report.model.audit import Summary, SumsSummary
+from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, facts_html, folded, join, paragraphs, tiles
 from fedrec.report.page.render import Page, render
-from fedrec.report.text import audit_sums
-from fedrec.report.text.audit import HEADS, cells, notes, number
+from fedrec.report.text.audit import Sheet, number, sheet, sums_sheet
 
-TEXTS = ("method", "items from one upload", "defence")
 FIGURES = ("precision", "recall", "auc", "popular_auc", "chance", "whose", "size_rank", "ER@10", "NDCG@10", "HR@10/99")
 
 
@@ -25,12 +22,9 @@ def audit_page(
     """One self-contained HTML file: a line a method, then every attack, then who they are."""
     sections = []
     if summaries:
-        table = _table(HEADS, map(cells, summaries))
-        sections.append(Section("table", "What they get", table + paragraphs(notes(summaries), "small soft")))
+        sections.append(Section("table", "What they get", _table(sheet(summaries))))
     if sums:
-        table = _table(audit_sums.HEADS, map(audit_sums.cells, sums))
-        notes_ = paragraphs(audit_sums.NOTES, "small soft")
-        sections.append(Section("sums", "What the server gets with secure sums", table + notes_, "Sums"))
+        sections.append(Section("sums", "What the server gets with secure sums", _table(sums_sheet(sums)), "Sums"))
     sections += [
         Section("attacks", "Every attack", _rows(rows), "Attacks"),
         Section("cards", "Who attacks, and what they see", _cards(), "Cards"),
@@ -42,26 +36,25 @@ def audit_page(
 
 
 def _opening(summaries: Sequence[Summary]) -> str:
-    told = [one for one in summaries if one.items_attack]
-    exposed = [one for one in summaries if one.exposure is not None]
+    kinds = (
+        ("most told by one upload", 2, [(one.items.get("precision"), one.method) for one in summaries]),
+        ("highest exposure, undefended", 3, [(one.exposure, one.method) for one in summaries]),
+        ("highest exposure, defended", 3, [(one.exposure_defended, one.method) for one in summaries if one.exposure]),
+    )
     found = []
-    if told:
-        worst = max(told, key=lambda one: one.items["precision"].mean)
-        found.append(Tile("most told by one upload", number(worst.items["precision"]), worst.method))
-    if exposed:
-        worst = max(exposed, key=lambda one: one.exposure.mean if one.exposure else 0.0)
-        found.append(Tile("highest exposure, undefended", number(worst.exposure, 3), worst.method))
-    held = [one for one in exposed if one.exposure_defended is not None]
-    if held:
-        worst = max(held, key=lambda one: one.exposure_defended.mean if one.exposure_defended else 0.0)
-        found.append(Tile("highest exposure, defended", number(worst.exposure_defended, 3), worst.method))
+    for name, digits, figures in kinds:
+        known = [(figure, method) for figure, method in figures if figure is not None]
+        if known:
+            worst, method = max(known, key=lambda pair: pair[0].mean)
+            found.append(Tile(name, number(worst, digits), method))
     return tiles(found)
 
 
-def _table(names: Sequence[str], texts: Iterable[Sequence[str]]) -> str:
-    heads = [Th(head, number=head not in TEXTS) for head in names]
-    lines = [("", [Td(escape(text), _value(text)) for text in row]) for row in texts]
-    return HtmlTable("One line a method; a click on a heading sorts.", heads, lines).html()
+def _table(told: Sheet) -> str:
+    heads = [Th(head, number=place not in told.words) for place, head in enumerate(told.heads)]
+    lines = [("", [Td(escape(text), _value(text)) for text in row]) for row in told.rows]
+    table = HtmlTable("One line a method; a click on a heading sorts.", heads, lines).html()
+    return table + paragraphs(told.notes, "small soft")
 
 
 def _rows(rows: Sequence[Any]) -> str:
@@ -83,9 +76,7 @@ def _cards() -> str:
     for name in attack_names():
         card = find_attack(name).card
         facts = (("who", card.who), ("sees", card.sees), ("paper", card.paper))
-        inside = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts)
-        title = f'{escape(name)} <span class="soft">{escape(card.title)}</span>'
-        found.append(f'<details><summary>{title}</summary><dl class="card">{inside}</dl></details>')
+        found.append(folded(name, card.title, facts_html(facts)))
     return join(found)
 
 

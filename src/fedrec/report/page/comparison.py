@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from html import escape
 from typing import Any
 
-from fedrec.core.reference import Reference
 from fedrec.evaluation.rules import Rules
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.card import card_lines
@@ -22,6 +24,7 @@ from fedrec.report.page.parts import (
     Tile,
     banner,
     card_html,
+    folded,
     join,
     listed,
     paragraphs,
@@ -29,7 +32,6 @@ from fedrec.report.page.parts import (
 )
 from fedrec.report.page.render import Page, render
 from fedrec.report.text.commands import run_command
-from fedrec.report.text.made import here
 from fedrec.report.text.wording import (
     HEADINGS,
     failure_text,
@@ -38,6 +40,7 @@ from fedrec.report.text.wording import (
     notes,
     seconds_text,
     secure_text,
+    settings_text,
     title,
     upload_text,
 )
@@ -77,20 +80,15 @@ def headline(comparison: Comparison) -> list[Tile]:
     """The best of each kind, popularity and chance, on the main metric."""
     metric, found = comparison.main, []
     for group, rows in comparison.grouped():
-        known = [row for row in rows if metric in row.cells and not math.isnan(row.cells[metric].summary.mean)]
-        if group != "control" and known:
-            best = max(known, key=lambda row: row.cells[metric].summary.mean)
-            found.append(
-                Tile(f"best {HEADINGS[group]}, {metric}", f"{best.cells[metric].summary.mean:.4f}", best.method)
-            )
+        best = max(rows, key=lambda row: row.mean(metric))
+        if group != "control" and math.isfinite(best.mean(metric)):
+            found.append((f"best {HEADINGS[group]}", best.mean(metric), best.method))
     floor = comparison.row(FLOOR)
     if floor is not None and metric in floor.cells:
-        found.append(
-            Tile(f"popularity, {metric}", f"{floor.cells[metric].summary.mean:.4f}", "the same list for everybody")
-        )
+        found.append((FLOOR, floor.cells[metric].summary.mean, "the same list for everybody"))
     if metric in comparison.chance:
-        found.append(Tile(f"chance, {metric}", f"{comparison.chance[metric]:.4f}", "exact"))
-    return found
+        found.append(("chance", comparison.chance[metric], "exact"))
+    return [Tile(f"{what}, {metric}", f"{value:.4f}", about) for what, value, about in found]
 
 
 def results_table(comparison: Comparison) -> str:
@@ -100,8 +98,7 @@ def results_table(comparison: Comparison) -> str:
     heads += [Th("s a run", about="wall-clock seconds"), Th("KiB up", about="per client and round")]
     heads += [Th("failed", number=False, cls="left")] * failed
     rows = [("control" if row.control else "", _cells(row, comparison, failed)) for row in comparison.rows]
-    data = comparison.data
-    caption = f"Test values on {data['name']}; a click on a heading sorts. KiB up: per client and round."
+    caption = f"Test values on {comparison.data['name']}; a click on a heading sorts. KiB up: per client and round."
     return HtmlTable(caption, heads, rows).html()
 
 
@@ -133,27 +130,16 @@ def value_cell(cell: Cell | None) -> Td:
 def costs(series: Sequence[Series], metric: str, where: str = "") -> str:
     """Quality against bytes and against seconds."""
     sending = [one for one in series if one.group != "centralised" and one.method not in ("random", FLOOR)]
-    best = "Line: the best that can be had at each cost. "
+    left_out = "Centralised models are left out: they collect the histories themselves."
     signs = "Circles: federated; squares: centralised; diamonds: controls."
+    axes: tuple[tuple[str, Sequence[Series], Callable[[Series], float], str, str], ...] = (
+        ("bytes", sending, lambda one: one.upload / 1024, "KiB uploaded per client, whole training", left_out),
+        ("seconds", series, lambda one: one.seconds, "seconds a run", signs),
+    )
+    best = "Line: the best that can be had at each cost. "
     return join(
-        (
-            figures.against(
-                sending,
-                metric,
-                lambda one: one.upload / 1024,
-                "KiB uploaded per client, whole training",
-                f"{metric} against bytes{where}",
-                best + "Centralised models are left out: they collect the histories themselves.",
-            ),
-            figures.against(
-                series,
-                metric,
-                lambda one: one.seconds,
-                "seconds a run",
-                f"{metric} against seconds{where}",
-                best + signs,
-            ),
-        )
+        figures.against(who, metric, cost, axis, f"{metric} against {what}{where}", best + about)
+        for what, who, cost, axis, about in axes
     )
 
 
@@ -183,9 +169,8 @@ def privacy_cards(series: Sequence[Series]) -> str:
     for one in series:
         card = one.runs[0].result.get("privacy_card") if one.runs and one.group == "federated" else None
         if card:
-            lines = "\n".join(card_lines(card))
-            title = f'{escape(one.name)} <span class="soft">{escape(one.runs[0].result["privacy"])}</span>'
-            found.append(f"<details><summary>{title}</summary><pre>{escape(lines)}</pre></details>")
+            inside = f"<pre>{escape(chr(10).join(card_lines(card)))}</pre>"
+            found.append(folded(one.name, one.runs[0].result["privacy"], inside))
     return join(found)
 
 
@@ -194,17 +179,10 @@ def _card(method: str, own: Sequence[Series]) -> str:
         card = find_method(method).card
     except Exception:  # a package that was there when the run was made
         return ""
-    settings = {_settings(one.runs[0].result["settings"].get("settings", {})) for one in own if one.runs}
-    secure = next((secure_text(one.runs[0].result["secure"]) for one in own if _was_secure(one)), "")
+    results = [one.runs[0].result for one in own if one.runs]
+    settings = {settings_text(result["settings"].get("settings", {})) for result in results}
+    secure = next((secure_text(result["secure"]) for result in results if result.get("secure")), "")
     return card_html(method, card, next(iter(settings)) if len(settings) == 1 else "", secure)
-
-
-def _was_secure(one: Series) -> bool:
-    return bool(one.runs and one.runs[0].result.get("secure"))
-
-
-def _settings(own: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in sorted(own.items()))
 
 
 def commands(series: Sequence[Series], command: str) -> str:
@@ -212,9 +190,8 @@ def commands(series: Sequence[Series], command: str) -> str:
     top = f"<p>This page:</p><pre>{escape(command)}</pre>" if command else ""
     lines = dict.fromkeys(run_command(run.result["settings"]) for one in series for run in one.runs)
     each = "\n".join(lines)
-    return (
-        top + f"<details><summary>Each of the {len(lines)} runs by itself</summary><pre>{escape(each)}</pre></details>"
-    )
+    title = f"Each of the {len(lines)} runs by itself"
+    return top + f"<details><summary>{title}</summary><pre>{escape(each)}</pre></details>"
 
 
 def versions(series: Sequence[Series]) -> str:
@@ -227,9 +204,9 @@ def versions(series: Sequence[Series]) -> str:
     return f"{here()}{' Runs: ' + made + '.' if made else ''}"
 
 
-def is_central(method: str) -> bool:
-    """Whether a method collects all histories."""
-    try:
-        return issubclass(find_method(method), Reference)
-    except Exception:
-        return False
+def here() -> str:
+    """``Made 2026-11-16 15:40 on Linux x86_64, 2 processors.``; no name of a machine or of a person."""
+    system = " ".join(part for part in (platform.system(), platform.machine()) if part) or "an unknown system"
+    count = os.cpu_count() or 1
+    when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z")
+    return f"Made {when} on {system}, {count} processor{'s'[: count != 1]}."

@@ -1,4 +1,4 @@
-"""The page's figures as SVG: curves over rounds, quality against cost, users, and published against ours."""
+"""The page's figures as SVG: curves over rounds, quality against cost, users, and mean ranks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
-import numpy as np
-
 from fedrec.report.figures.canvas import spread_out
-from fedrec.report.model.series import Series, fate
+from fedrec.report.model.mean_ranks import MeanRanks
+from fedrec.report.model.series import Band, Series, fate
 from fedrec.report.page import svg
 from fedrec.report.page.parts import HtmlTable, Td, Th, attributes, data_block
 
@@ -59,7 +58,7 @@ def curves(series: Sequence[Series], metric: str, where: str = "") -> str:
 def _curves(
     drawn: Sequence[Series],
     flat: Sequence[Series],
-    bands: dict[str, list[tuple[int, float, float, float]]],
+    bands: dict[str, Band],
     rounds: Sequence[int],
     metric: str,
     width: int,
@@ -86,7 +85,7 @@ def _curves(
             outline = [(x(r), y(high)) for r, _, _, high in band] + [(x(r), y(low)) for r, low, _, _ in reversed(band)]
             part += svg.path(outline, "band", closed=True)
         part += svg.path([(x(r), y(mean)) for r, _, mean, _ in band], "curve")
-        chosen = float(np.median([run.result["selected_round"] for run in one.runs]))
+        chosen = one.selected
         at = min(band, key=lambda point: abs(point[0] - chosen))
         part += svg.circle(x(at[0]), y(at[2]), 4, "dot")
         inside += f"<g{attributes(cls=one.cls, data_series=i)}>{part}</g>"
@@ -217,3 +216,46 @@ def users(series: Sequence[Series], other: Series, metric: str) -> str:
         f"whose item {other.name} finds (where it hits) and over the others."
     )
     return legend + HtmlTable(caption, heads, rows).html()
+
+
+STEP, BAR, HEAD = 22, 12, 40
+"""Of the diagram of ranks: pixels from one method's line to the next, from one bar to the next, and above them."""
+
+
+def ranks_figure(found: MeanRanks) -> str:
+    """The critical-difference diagram: mean ranks, and bars over what cannot be told apart.
+
+    The better half of the methods has its names on the left, the other on the right.
+    """
+    caption = (
+        f"Bars join methods that cannot be told apart: nearer than {found.difference:.1f} "
+        f"(Nemenyi, 5 %; {found.cases} data sets, Friedman p = {found.p:.2g})."
+    )
+    drawings = "".join(_ranks(found, width) for width in (svg.WIDE, svg.NARROW))
+    return figure("ranks", f"Mean ranks by {found.metric}", caption, drawings)
+
+
+def _ranks(found: MeanRanks, width: int) -> str:
+    count, groups = len(found.methods), found.groups
+    left = (count + 1) // 2
+    margin = 210 if width == svg.WIDE else 136
+    below = HEAD + 14 + BAR * (len(groups) + 1)
+    frame = svg.Frame(width, below + STEP * left, margin, width - margin, HEAD, below)
+    place = svg.scale(1, count, frame.left, frame.right)
+    parts = [svg.line(frame.left, HEAD, frame.right, HEAD, "axis")]
+    for tick in sorted({1, *map(int, svg.nice(1, count)), count}):
+        parts.append(svg.line(place(tick), HEAD - 5, place(tick), HEAD, "axis"))
+        parts.append(svg.text(place(tick), HEAD - 10, str(tick), "middle"))
+    for number, (first, last) in enumerate(groups):
+        at = HEAD + 12 + BAR * number
+        parts.append(svg.line(place(found.ranks[first]) - 3, at, place(found.ranks[last]) + 3, at, "alike"))
+    for number, (method, rank) in enumerate(zip(found.methods, found.ranks, strict=True)):
+        better = number < left
+        at = below + STEP * (number if better else count - 1 - number)
+        end = frame.left if better else frame.right
+        parts.append(svg.path([(place(rank), HEAD), (place(rank), at), (end, at)], "lead"))
+        name, value = svg.fitted(method, margin - 50), f"{rank:.1f}"
+        words = f"{name}  {value}" if better else f"{value}  {name}"
+        parts.append(svg.text(end - 6 if better else end + 6, at + 4, words, "end" if better else "start", "name"))
+    order = ", ".join(f"{method} {rank:.1f}" for method, rank in zip(found.methods, found.ranks, strict=True))
+    return frame.svg("".join(parts), f"Mean ranks by {found.metric}: {order}")

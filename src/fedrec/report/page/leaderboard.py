@@ -8,8 +8,8 @@ from html import escape
 from fedrec.report.model.leaderboard import Leaderboard
 from fedrec.report.model.mean_ranks import mean_ranks
 from fedrec.report.page.comparison import failures_html, group_tag, protocol_html, value_cell
+from fedrec.report.page.figures import ranks_figure
 from fedrec.report.page.parts import HtmlTable, Section, Td, Th, banner, join, listed, paragraphs
-from fedrec.report.page.ranks import ranks_figure
 from fedrec.report.page.render import Page, render
 from fedrec.report.text.leaderboard import heading, rank_text, reading
 from fedrec.report.text.wording import title

@@ -9,8 +9,7 @@ from html import escape
 from typing import Any
 
 from fedrec.core.method import Card
-from fedrec.recipes.measured import measured
-from fedrec.report.text.audit import card_lines
+from fedrec.report.text.audit import card_facts
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,12 @@ def data_block(content: Any) -> str:
     return f'<script type="application/json">{text}</script>'
 
 
-def banner(text: str | None, kind: str = "", lead: str = "") -> str:
+def banner(text: str | None, kind: str = "") -> str:
     """A warning; its first word, up to a colon, stands out."""
     if not text:
         return ""
     head, colon, rest = text.partition(":")
-    marked = (
-        f"<strong>{escape(lead or head)}{colon if not lead else ':'}</strong>{escape(rest if not lead else ' ' + text)}"
-    )
+    marked = f"<strong>{escape(head)}{colon}</strong>{escape(rest)}"
     return f"<p{attributes(cls=f'banner {kind}'.strip(), role='note')}>{marked}</p>"
 
 
@@ -88,10 +85,6 @@ class Th:
     cls: str = ""
     about: str = ""
 
-    @property
-    def kind(self) -> str:
-        return "number" if self.number else "text"
-
 
 @dataclass(frozen=True)
 class HtmlTable:
@@ -111,8 +104,9 @@ class HtmlTable:
                 f"<th{attributes(scope='colgroup', colspan=span)}>{escape(text)}</th>" for text, span in self.groups
             )
             over = f'<tr class="groups">{cells}</tr>'
+        kinds = {True: "number", False: "text"}
         heads = join(
-            f"<th{attributes(scope='col', data_column=i, data_kind=h.kind, cls=h.cls, title=h.about)}>"
+            f"<th{attributes(scope='col', data_column=i, data_kind=kinds[h.number], cls=h.cls, title=h.about)}>"
             f"{escape(h.text)}</th>"
             for i, h in enumerate(self.heads)
         )
@@ -139,23 +133,24 @@ def _sortable(value: float | None) -> str | None:
 
 def card_html(name: str, card: Card, used: str = "", secure: str = "") -> str:
     """A method's card, folded."""
-    enough = "yes: secure aggregation is possible" if card.sum_suffices else "no: the server sees each upload"
-    facts = [
-        ("paper", card.paper),
-        ("stays private", card.private),
-        ("is uploaded", card.upload),
-        ("a sum suffices", enough),
-        ("defence", card.robust),
-        *(("measured", line) for line in card_lines(measured(name))),
-    ]
+    facts = card_facts(name, card)
     facts += [("settings here", used)] if used else []
     facts += [("secure sums here", secure)] if secure else []
+    items = "".join(f"<li>{escape(text)}</li>" for text in card.departures)
+    departures = f"<dt>departures</dt><dd><ul>{items}</ul></dd>" if items else ""
+    return folded(name, card.title, facts_html(facts, departures))
+
+
+def facts_html(facts: Iterable[tuple[str, str]], more: str = "") -> str:
+    """What a card says, a line a fact."""
     inside = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts)
-    if card.departures:
-        items = "".join(f"<li>{escape(text)}</li>" for text in card.departures)
-        inside += f"<dt>departures</dt><dd><ul>{items}</ul></dd>"
-    title = f'{escape(name)} <span class="soft">{escape(card.title)}</span>'
-    return f'<details><summary>{title}</summary><dl class="card">{inside}</dl></details>'
+    return f'<dl class="card">{inside}{more}</dl>'
+
+
+def folded(name: str, about: str, inside: str) -> str:
+    """What is seen when its name is clicked."""
+    title = f'{escape(name)} <span class="soft">{escape(about)}</span>'
+    return f"<details><summary>{title}</summary>{inside}</details>"
 
 
 def paragraphs(texts: Iterable[str], cls: str = "small") -> str:

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from html import escape
 
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.evaluation.statistics import Summary
 from fedrec.report.model.columns import main_metric
-from fedrec.report.model.comparison import FLOOR, Group
-from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, heading, reading
+from fedrec.report.model.comparison import FLOOR, Group, is_central
+from fedrec.report.model.reproduction import Line, Panel, Reproduction, heading, reading
 from fedrec.report.model.series import Series, numbered
 from fedrec.report.page import figures, svg
-from fedrec.report.page.comparison import cards, commands, costs, is_central, protocol_html, versions
+from fedrec.report.page.comparison import cards, commands, costs, protocol_html, versions
 from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, attributes, banner, join, paragraphs, tiles
 from fedrec.report.page.render import Page, render
 from fedrec.report.text.reproduction import difference_text, digits_of, line_note, published_text, summary_text
+from fedrec.report.text.wording import seeds_text
 
 NEAR = 5.0
 """Percent within which a value counts as reproduced."""
@@ -29,9 +31,10 @@ def reproduction_page(done: Reproduction, command: str = "") -> str:
     for panel in done.panels:
         sections += _panel(done, panel, every)
     protocol = find_protocol(table.protocol)
+    both = "".join(f"<h3>{escape(p.name)}</h3>{protocol_html(p)}" for p in (protocol, find_protocol("strict")))
     if table.kind == "quality":
         sections += [
-            Section("protocol", f"Protocol {protocol.name}, and strict", _protocols(done), "Protocols"),
+            Section("protocol", f"Protocol {protocol.name}, and strict", both, "Protocols"),
             Section("methods", "Method cards", cards(every), "Methods"),
         ]
     sections.append(Section("commands", "Exact commands", commands(every, command), "Commands"))
@@ -39,12 +42,8 @@ def reproduction_page(done: Reproduction, command: str = "") -> str:
     quick = banner(few if done.quick else None, "warn")
     lost = join(banner(f"Failed: {text}", "warn") for text in done.failures)
     missing = join(banner(f"Not run: {what}: {why}", "warn") for what, why in done.absent)
-    seeds = ", ".join(map(str, done.seeds))
-    about = (
-        f"protocol {table.protocol}, seed{'s' if len(done.seeds) > 1 else ''} {seeds}"
-        if table.kind == "quality"
-        else "computed from the wire encoding"
-    )
+    trained = f"protocol {table.protocol}, {seeds_text(done.seeds)}"
+    about = trained if table.kind == "quality" else "computed from the wire encoding"
     page = Page(
         title=heading(done),
         lead=f"Published values, ours beside them; {about}",
@@ -103,7 +102,7 @@ def _panel(done: Reproduction, panel: Panel, every: list[Series]) -> list[Sectio
 def _series(panel: Panel, which: str) -> list[Series]:
     found = []
     for line in panel.lines:
-        runs = line.ours if which == "ours" else line.strict
+        runs = getattr(line, which)
         group: Group = "control" if line.control else "centralised" if is_central(line.method) else "federated"
         if runs and not (line.control and any(other.ours == line.ours for other in panel.rows)):
             found.append(Series(line.name, line.method, group, runs))
@@ -136,18 +135,17 @@ def _cells(line: Line, quality: bool) -> list[Td]:
         digits = digits_of(entry)
         published = float(entry.published.number) if entry.published is not None else None
         found.append(Td(_spread(published_text(entry)), published, "first"))
-        found.append(Td(_spread(summary_text(entry.ours, digits)), _mean(entry, "ours")))
+        found.append(_td(entry.ours, digits))
         off = entry.difference
         near = "" if off is None else "off-near" if abs(off) <= NEAR else "off-far"
         found.append(Td(escape(difference_text(entry)), off, near))
         if quality:
-            found.append(Td(_spread(summary_text(entry.strict, digits)), _mean(entry, "strict")))
+            found.append(_td(entry.strict, digits))
     return found
 
 
-def _mean(entry: Entry, which: str) -> float | None:
-    summary = getattr(entry, which)
-    return None if summary is None else summary.mean
+def _td(summary: Summary | None, digits: int) -> Td:
+    return Td(_spread(summary_text(summary, digits)), None if summary is None else summary.mean)
 
 
 def _spread(text: str) -> str:
@@ -157,15 +155,14 @@ def _spread(text: str) -> str:
 
 def _dumbbell(done: Reproduction, panel: Panel) -> str:
     """Published, ours and strict on one line for every row, by the table's first metric."""
-    drawn = [(line, found) for line in panel.lines if (found := line.entries[0].points)]
-    if panel.missing or done.table.kind == "bytes" or not any("ours" in found for _, found in drawn):
+    if done.table.kind == "bytes" or not panel.drawn:
         return ""
     metric = done.table.metrics[0]
     legend = (
         '<p class="legend"><span><i class="round published"></i>published</span><span><i class="round ours"></i>'
         f'ours, {escape(done.table.protocol)}</span><span><i class="round strict"></i>ours, strict</span></p>'
     )
-    charts = "".join(_dumbbells(drawn, metric, panel, width) for width in (svg.WIDE, svg.NARROW))
+    charts = "".join(_dumbbells(panel.drawn, metric, panel, width) for width in (svg.WIDE, svg.NARROW))
     caption = "The way from the second mark to the third is what the protocol makes of the same method."
     return figures.figure("points", f"{metric} on {panel.column.label}", caption, legend + charts)
 
@@ -203,9 +200,3 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
             marks += svg.diamond(x(found["strict"]), y, 6, "dot s1")
         inside += f"<g{attributes(aria_label=f'{line.name}: {label}', **more)}>{marks}</g>"
     return frame.svg(inside, f"{metric}: published, ours and strict").replace('role="img"', 'role="group"', 1)
-
-
-def _protocols(done: Reproduction) -> str:
-    paper, strict = find_protocol(done.table.protocol), find_protocol("strict")
-    parts = (f"<h3>{escape(one.name)}</h3>{protocol_html(one)}" for one in (paper, strict))
-    return "".join(parts)

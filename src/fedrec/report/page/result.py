@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from fedrec.report.model.runs import points_of
 from fedrec.report.text.result import metrics_of, said
 
 WIDTH, HEIGHT, EDGE = 320, 120, 8
@@ -27,8 +28,7 @@ def result_html(found: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]] = 
 
 def _curve(rounds: Sequence[Mapping[str, Any]], metric: str) -> str:
     """The metric on validation over rounds, where there are several."""
-    points = [(row["round"], (row["valid"] or {}).get(metric)) for row in rounds]
-    known = [(number, value) for number, value in points if value is not None]
+    known = points_of(rounds, metric)
     if len(known) < 2:
         return ""
     first, last = known[0][0], known[-1][0]

@@ -111,17 +111,11 @@ def y_axis(frame: Frame, ticks: Sequence[float], place: Callable[[float], float]
     return found + text(frame.left - 6 if not frame.narrow else 0, frame.top - 10, title)
 
 
-def x_axis(
-    frame: Frame,
-    ticks: Sequence[float],
-    place: Callable[[float], float],
-    title: str,
-    labels: Callable[[float], str] = short,
-) -> str:
+def x_axis(frame: Frame, ticks: Sequence[float], place: Callable[[float], float], title: str) -> str:
     found = line(frame.left, frame.bottom, frame.right, frame.bottom, "axis")
     for tick in ticks:
         found += line(place(tick), frame.bottom, place(tick), frame.bottom + 4, "axis")
-        found += text(place(tick), frame.bottom + 17, labels(tick), "middle")
+        found += text(place(tick), frame.bottom + 17, short(tick), "middle")
     return found + text((frame.left + frame.right) / 2, frame.bottom + 36, title, "middle")
 
 

@@ -7,18 +7,19 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 
-from fedrec.report.model.comparison import Cell, Comparison, Row
+from fedrec.report.model.comparison import Cell, Comparison
 from fedrec.report.model.leaderboard import Leaderboard
 from fedrec.report.model.reproduction import Reproduction, heading
 from fedrec.report.text import leaderboard
-from fedrec.report.text.reproduction import entry_texts, heads_of, name_of
-from fedrec.report.text.wording import HEADINGS, name_text, seconds_text, title, upload_text
+from fedrec.report.text.reproduction import heads_of, line_texts
+from fedrec.report.text.wording import HEADINGS, table_groups, title
 
-_SIGNS = {
+_SIGNS = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "±": r"$\pm$", "°": r"$^\circ$", "–": "--", "…": r"\dots{}", "\n": " ", "\r": " ",
-}  # fmt: skip
+})  # fmt: skip
+_MARKS = str.maketrans({"*": r"\ast", "~": r"\sim", "°": r"\circ"})
 _SPREAD = "{\\scriptsize$\\,\\pm\\,$%s}"
 
 
@@ -28,7 +29,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("lr=0.1 & 50 %_{x}"))
     lr=0.1 \& 50 \%\_\{x\}
     """
-    return "".join(_SIGNS.get(sign, sign) for sign in text)
+    return text.translate(_SIGNS)
 
 
 def latex_table(heads: Sequence[str], groups: Sequence[tuple[str, Sequence[Sequence[str]]]], caption: str) -> str:
@@ -45,7 +46,8 @@ def latex_table(heads: Sequence[str], groups: Sequence[tuple[str, Sequence[Seque
 def comparison_latex(comparison: Comparison, command: str = "") -> str:
     """The table of ``fedrec compare``."""
     heads = ["method", *comparison.columns, "s a run", "KiB up"]
-    groups = [(HEADINGS[group], [_row(row, comparison) for row in rows]) for group, rows in comparison.grouped()]
+    found = table_groups(comparison, escaped, _cell, escaped)
+    groups = [(HEADINGS[group], [row[: len(heads)] for row in rows]) for group, rows in found]  # reasons are too long
     return _made_by(command) + latex_table(heads, groups, title(comparison))
 
 
@@ -53,26 +55,21 @@ def board_latex(board: Leaderboard, command: str = "") -> str:
     """A table a metric."""
     found = []
     for metric in board.metrics:
-        groups: dict[str, list[list[str]]] = {}
-        for one in board.standings(metric):
-            cells = [escaped(one.method), *map(_cell, one.cells), leaderboard.rank_text(one)]
-            groups.setdefault(HEADINGS[one.group], []).append(cells)
+        groups = leaderboard.table_groups(board, metric, escaped, _cell)
         caption = f"{metric}: {leaderboard.heading(board)}"
-        found.append(latex_table(["method", *board.names, "rank"], list(groups.items()), caption))
+        found.append(latex_table(["method", *board.names, "rank"], groups, caption))
     return _made_by(command) + "\n".join(found)
 
 
 def reproduction_latex(done: Reproduction, command: str = "") -> str:
     """A table a data set: published, ours, off, strict."""
-    heads = ["row", *(head for metric in done.table.metrics for head in heads_of(metric, done))]
     found = []
     for panel in done.panels:
         parts: dict[bool, list[list[str]]] = {}
         for line in panel.lines:
-            cells = [escaped(text) for entry in line.entries for text in entry_texts(entry, done)]
-            parts.setdefault(line.control, []).append([escaped(name_of(line)), *cells])
+            parts.setdefault(line.control, []).append([escaped(text) for text in line_texts(line, done)])
         groups = [("", rows) for rows in parts.values()]
-        found.append(latex_table(heads, groups, f"{heading(done)}; {panel.column.label}"))
+        found.append(latex_table(heads_of(done), groups, f"{heading(done)}; {panel.column.label}"))
     return _made_by(command) + "\n".join(found)
 
 
@@ -82,22 +79,13 @@ def csv_latex(text: str, caption: str = "") -> str:
     return latex_table(heads, [("", [[escaped(_short(cell)) for cell in row] for row in rows])], caption)
 
 
-def _row(row: Row, comparison: Comparison) -> list[str]:
-    name = escaped(name_text(row, comparison))
-    cells = [_cell(row.cells.get(metric)) for metric in comparison.columns]
-    return [name, *cells, seconds_text(row), upload_text(row)]
-
-
 def _cell(cell: Cell | None) -> str:
     if cell is None or math.isnan(cell.summary.mean):
         return "--"
     mean = f"{cell.summary.mean:.4f}"
-    text = (f"\\textbf{{{mean}}}" if cell.best else mean) + (f"$^{{{_mark(cell.mark)}}}$" if cell.mark else "")
+    mark = f"$^{{{cell.mark.translate(_MARKS)}}}$" if cell.mark else ""
+    text = (f"\\textbf{{{mean}}}" if cell.best else mean) + mark
     return text + (_SPREAD % f"{cell.summary.spread:.4f}" if cell.summary.count > 1 else "")
-
-
-def _mark(mark: str) -> str:
-    return mark.replace("*", r"\ast").replace("~", r"\sim").replace("°", r"\circ")
 
 
 def _short(cell: str) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fedrec.report.model.comparison import Cell
 from fedrec.report.model.leaderboard import Leaderboard, Standing
 from fedrec.report.model.mean_ranks import mean_ranks
+from fedrec.report.text import markdown
 from fedrec.report.text.csv_text import csv_text
-from fedrec.report.text.markdown import cell_markdown, line
+from fedrec.report.text.markdown import cell_markdown
 from fedrec.report.text.records import as_json
-from fedrec.report.text.terminal import bare_table
-from fedrec.report.text.wording import HEADINGS, cell_text, legend, legend_text, lost_texts, rising, tested
+from fedrec.report.text.terminal import add_group, bare_table, bold_best
+from fedrec.report.text.wording import HEADINGS, legend, legend_text, lost_texts, rising, seeds_text, tested
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,58 +28,42 @@ def rank_text(standing: Standing) -> str:
 
 def heading(board: Leaderboard) -> str:
     seeds = sorted({seed for comparison in board.comparisons for seed in comparison.seeds})
-    listed_seeds = ", ".join(map(str, seeds))
-    return (
-        f"{len(board.names)} data sets under {board.comparisons[0].protocol.name}, "
-        f"seed{'s' if len(seeds) > 1 else ''} {listed_seeds}"
-    )
+    return f"{len(board.names)} data sets under {board.comparisons[0].protocol.name}, {seeds_text(seeds)}"
 
 
 def terminal_table(board: Leaderboard, metric: str) -> Table:
     """Methods as rows in groups, data sets as columns."""
-    from rich.text import Text
-
     table = bare_table(f"{metric}: {heading(board)}")
     table.add_column("method", no_wrap=True)
     for name in board.names:
         table.add_column(name, justify="right")
     table.add_column("rank", justify="right", no_wrap=True)
-    last: str | None = None
-    for standing in board.standings(metric):
-        if standing.group != last:
-            table.add_section()
-            table.add_row(Text(HEADINGS[standing.group], style="italic"))
-            last = standing.group
-        cells = [Text(cell_text(cell), style="bold" if cell and cell.best else "") for cell in standing.cells]
-        table.add_row(
-            " " + standing.method, *cells, rank_text(standing), style="dim" if standing.group == "control" else ""
-        )
+    for group, standings in board.grouped(metric):
+        add_group(table, group, [[" " + one.method, *map(bold_best, one.cells), rank_text(one)] for one in standings])
     return table
 
 
 def markdown_page(board: Leaderboard, command: str = "", picture: str = "") -> str:
     """A table a metric, the picture of ranks, then what must be known to read them."""
-    parts = [f"# Leaderboard: {heading(board)}"]
-    if command:
-        parts.append(f"Made by:\n\n```\n{command}\n```")
-    for metric in board.metrics:
-        parts.append(f"## {metric}\n\n" + markdown_table(board, metric))
-    if picture:
-        parts.append(f"![Mean ranks over the data sets, and which cannot be told apart]({picture})")
-    parts.append("\n".join(f"- {note}" for note in reading(board)))
-    return "\n\n".join(parts) + "\n"
+    ranks = [(picture, "Mean ranks over the data sets, and which cannot be told apart")] if picture else []
+    tables = [part for metric in board.metrics for part in (f"## {metric}", markdown_table(board, metric))]
+    parts = [*tables, *markdown.pictures(ranks), markdown.bullets(reading(board))]
+    return markdown.page(f"Leaderboard: {heading(board)}", command, parts)
 
 
 def markdown_table(board: Leaderboard, metric: str) -> str:
     """One metric on every data set."""
-    lines = [line(["method", *board.names, "rank"]), line(["---", *["---:"] * (len(board.names) + 1)])]
-    last: str | None = None
-    for standing in board.standings(metric):
-        if standing.group != last:
-            lines.append(line([f"*{HEADINGS[standing.group]}*", *[""] * (len(board.names) + 1)]))
-            last = standing.group
-        lines.append(line([standing.method, *map(cell_markdown, standing.cells), rank_text(standing)]))
-    return "\n".join(lines)
+    return markdown.table(["method", *board.names, "rank"], table_groups(board, metric, str, cell_markdown))
+
+
+def table_groups(
+    board: Leaderboard, metric: str, name: Callable[[str], str], cell: Callable[[Cell | None], str]
+) -> list[tuple[str, list[list[str]]]]:
+    """The rows of a table under the headings of their groups, names and cells written so."""
+    return [
+        (HEADINGS[group], [[name(one.method), *map(cell, one.cells), rank_text(one)] for one in standings])
+        for group, standings in board.grouped(metric)
+    ]
 
 
 def reading(board: Leaderboard) -> list[str]:
@@ -91,14 +78,11 @@ def reading(board: Leaderboard) -> list[str]:
             f"{ranks.cases} data sets gives p = {ranks.p:.2g}; two mean ranks differ at 5 % where they are "
             f"{ranks.difference:.1f} apart (Nemenyi)."
         )
-    found = [text for text in found if text]
-    found += [
-        f"{comparison.data['name']}: {comparison.banner}." for comparison in board.comparisons if comparison.banner
-    ]
-    found += [f"{comparison.data['name']}: {text}" for comparison in board.comparisons if (text := rising(comparison))]
-    for comparison in board.comparisons:
-        found += [f"{comparison.data['name']}: {text}" for text in lost_texts(comparison.failures)]
-    return found
+    named = list(zip(board.names, board.comparisons, strict=True))
+    found += [f"{name}: {one.banner}." for name, one in named if one.banner]
+    found += [f"{name}: {text}" for name, one in named if (text := rising(one))]
+    found += [f"{name}: {text}" for name, one in named for text in lost_texts(one.failures)]
+    return [text for text in found if text]
 
 
 def as_csv(board: Leaderboard) -> str:

@@ -1,77 +1,73 @@
-"""A comparison as a Markdown page."""
+"""Markdown: the pieces of every page, and the page of a comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from fedrec.report.model.comparison import Cell, Comparison, Row
-from fedrec.report.text.wording import (
-    HEADINGS,
-    cell_text,
-    failure_text,
-    name_text,
-    notes,
-    seconds_text,
-    title,
-    upload_text,
-)
+from fedrec.report.text.wording import HEADINGS, cell_text, notes, settings_text, table_groups, title
+
+
+def page(heading: str, command: str, parts: Iterable[str]) -> str:
+    """A heading, the command that made the page, and its parts but for empty ones."""
+    made = f"Made by:\n\n```\n{command}\n```" if command else ""
+    return "\n\n".join(part for part in (f"# {heading}", made, *parts) if part) + "\n"
+
+
+def table(
+    heads: Sequence[str], groups: Iterable[tuple[str, Iterable[Sequence[str]]]], words: Container[int] = (0,)
+) -> str:
+    """A table; a group of rows may have a heading. ``words``: the places of columns that are no numbers."""
+    lines = [heads, ["---" if place in words else "---:" for place in range(len(heads))]]
+    for name, rows in groups:
+        lines += [[f"*{name}*", *[""] * (len(heads) - 1)]] * bool(name)
+        lines += rows
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def bullets(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def pictures(figures: Iterable[tuple[str, str]]) -> list[str]:
+    """Figures as ``(file, what it shows)``."""
+    return [f"![{escaped(text)}]({file})" for file, text in figures]
+
+
+def escaped(text: str, signs: str = "\\|*~_<`") -> str:
+    """Text that Markdown would read as a mark-up or as a column, made plain."""
+    return "".join(f"\\{sign}" if sign in signs else sign for sign in " ".join(text.split()))
 
 
 def markdown_page(comparison: Comparison, command: str = "", figures: Sequence[tuple[str, str]] = ()) -> str:
-    """Table, notes, figures (``(file, what it shows)``) and settings, with the command that made it."""
-    parts = [f"# {title(comparison)}"]
-    if command:
-        parts.append(f"Made by:\n\n```\n{command}\n```")
-    if comparison.banner:
-        parts.append(f"> **{comparison.banner}.**")
-    parts.append(markdown_table(comparison))
-    parts.append("\n".join(f"- {_escaped(note)}" for note in notes(comparison)))
-    parts += [f"![{_escaped(text)}]({file})" for file, text in figures]
-    parts.append("## Settings\n\n" + "\n".join(_settings(row) for row in comparison.rows if row.runs))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    """Table, notes, figures and settings, with the command that made it."""
+    return page(title(comparison), command, [
+        f"> **{comparison.banner}.**" if comparison.banner else "",
+        markdown_table(comparison),
+        bullets(map(escaped, notes(comparison))),
+        *pictures(figures),
+        "## Settings\n\n" + "\n".join(_settings(row) for row in comparison.rows if row.runs),
+    ])  # fmt: skip
 
 
 def markdown_table(comparison: Comparison) -> str:
     """The table alone."""
-    failed = bool(comparison.failures)
-    heads = ["method", *comparison.columns, "seconds a run", "KiB up per client and round", *(["failed"] * failed)]
-    lines = [line(heads), line(["---", *["---:"] * (len(comparison.columns) + 2), *["---"] * failed])]
-    for group, rows in comparison.grouped():
-        lines.append(line([f"*{HEADINGS[group]}*", *[""] * (len(heads) - 1)]))
-        lines += [line(_cells(row, comparison, failed)) for row in rows]
-    return "\n".join(lines)
-
-
-def _cells(row: Row, comparison: Comparison, failed: bool) -> list[str]:
-    cells = [cell_markdown(row.cells.get(name)) for name in comparison.columns]
-    reason = [_escaped(failure_text(row.failures))] if failed else []
-    return [_escaped(name_text(row, comparison)), *cells, seconds_text(row), upload_text(row), *reason]
+    heads = ["method", *comparison.columns, "seconds a run", "KiB up per client and round"]
+    heads += ["failed"] * bool(comparison.failures)
+    groups = table_groups(comparison, escaped, cell_markdown, escaped)
+    return table(heads, [(HEADINGS[group], rows) for group, rows in groups], (0, len(comparison.columns) + 3))
 
 
 def cell_markdown(cell: Cell | None) -> str:
     """Mean, mark and spread; the best mean of a group stands out."""
-    text = _escaped(cell_text(cell)).replace(" ±", " ± ")
+    text = escaped(cell_text(cell)).replace(" ±", " ± ")
     mean, gap, spread = text.partition(" ")
     return f"**{mean}**{gap}{spread}" if cell is not None and cell.best else text
 
 
 def _settings(row: Row) -> str:
-    chosen = row.runs[0].result["settings"]
-    own = ", ".join(f"{key}={value}" for key, value in sorted(chosen["settings"].items()))
+    own = settings_text(row.runs[0].result["settings"]["settings"])
     rounds = "/".join(dict.fromkeys(str(run.result["rounds"]) for run in row.runs))
     selected = ", ".join(str(run.result["selected_round"]) for run in row.runs)
     text = f"{rounds} round{'' if rounds == '1' else 's'} (selected: {selected})"
     return f"- {row.method}: {text}" + (f"; `{own}`" if own else "")
-
-
-def line(cells: Sequence[str]) -> str:
-    """One line of a table."""
-    return "| " + " | ".join(cells) + " |"
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown would read as a mark-up or as a column, made plain."""
-    text = " ".join(text.split())
-    for sign in ("\\", "|", "*", "~", "_", "<", "`"):
-        text = text.replace(sign, f"\\{sign}")
-    return text

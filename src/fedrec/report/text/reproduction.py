@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 from fedrec.evaluation.statistics import Summary
-from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction, heading, remarks, strict_name
+from fedrec.report.model.reproduction import SCHEMA, Entry, Line, Panel, Reproduction, heading, remarks, strict_name
+from fedrec.report.text import markdown
 from fedrec.report.text.csv_text import csv_text
 from fedrec.report.text.terminal import bare_table
 
@@ -52,16 +53,21 @@ def difference_text(entry: Entry) -> str:
     return f"{entry.difference:+.{precision}f} %"
 
 
-def entry_texts(entry: Entry, reproduction: Reproduction) -> list[str]:
-    """Published, ours, off and, but for bytes, strict."""
-    digits = digits_of(entry)
-    texts = [published_text(entry), summary_text(entry.ours, digits), difference_text(entry)]
-    return texts if reproduction.table.kind == "bytes" else [*texts, summary_text(entry.strict, digits)]
+def heads_of(reproduction: Reproduction, part: slice = slice(None)) -> list[str]:
+    """The row and, of (some) metrics: published, ours, off and, but for bytes, strict."""
+    strict = ["strict"] * (reproduction.table.kind != "bytes")
+    metrics = reproduction.table.metrics[part]
+    return ["row", *(head for metric in metrics for head in (f"{metric} published", "ours", "off", *strict))]
 
 
-def heads_of(metric: str, reproduction: Reproduction) -> list[str]:
-    heads = [f"{metric} published", "ours", "off"]
-    return heads if reproduction.table.kind == "bytes" else [*heads, "strict"]
+def line_texts(line: Line, reproduction: Reproduction, part: slice = slice(None)) -> list[str]:
+    """What stands under those heads."""
+    found = [name_of(line)]
+    for entry in line.entries[part]:
+        digits = digits_of(entry)
+        found += [published_text(entry), summary_text(entry.ours, digits), difference_text(entry)]
+        found += [summary_text(entry.strict, digits)] * (reproduction.table.kind != "bytes")
+    return found
 
 
 def line_note(line: Line) -> str:
@@ -78,69 +84,54 @@ def name_of(line: Line) -> str:
 def terminal_tables(reproduction: Reproduction) -> list[tuple[str | None, Table]]:
     """A leak banner, where there is one, and a table for every data set and two metrics."""
     found: list[tuple[str | None, Table]] = []
-    metrics = list(enumerate(reproduction.table.metrics))
     for panel in reproduction.panels:
-        for first in range(0, len(metrics), AT_ONCE):
+        for first in range(0, len(reproduction.table.metrics), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
             table = bare_table(panel.column.label)
-            table.add_column("row", no_wrap=True)
-            for _, metric in metrics[first : first + AT_ONCE]:
-                for head in heads_of(metric, reproduction):
-                    table.add_column(head, justify="right")
-            if any(line_note(line) for line in panel.lines) and not panel.missing:
+            for place, head in enumerate(heads_of(reproduction, part)):
+                table.add_column(head, justify="right" if place else "left", no_wrap=place == 0)
+            if _noted(panel):
                 table.add_column("", style="yellow")
             for line in panel.lines:
-                cells: list[str] = []
-                for place, _ in metrics[first : first + AT_ONCE]:
-                    cells += entry_texts(line.entries[place], reproduction)
-                note = "" if panel.missing else line_note(line)
-                table.add_row(name_of(line), *cells, *([note] if note else []), style="dim" if line.control else "")
+                note = [line_note(line)] * _noted(panel)
+                table.add_row(*line_texts(line, reproduction, part), *note, style="dim" if line.control else "")
             found.append((panel.banner if first == 0 else None, table))
     return found
 
 
+def _noted(panel: Panel) -> bool:
+    """Whether lines say why they lack values; where the data are missing that is said once."""
+    return not panel.missing and any(line_note(line) for line in panel.lines)
+
+
 def markdown_page(reproduction: Reproduction, command: str = "", figures: Sequence[tuple[str, str]] = ()) -> str:
     """Tables, remarks and figures (``(file, what it shows)``), with the command that made them."""
-    parts = [f"# {heading(reproduction)}"]
-    if command:
-        parts.append(f"Made by:\n\n```\n{command}\n```")
+    parts = []
     for panel in reproduction.panels:
-        parts.append(f"## {panel.column.label}")
-        if panel.missing:
-            parts.append(f"Not run: {_plain(panel.missing)}")
-        if panel.banner:
-            parts.append(f"> **{panel.banner}.**")
-        if panel.strict_banner:
-            parts.append(f"> **strict: {panel.strict_banner}.**")
-        parts.append(_markdown_table(reproduction, panel))
-    parts.append("\n".join(f"- {_plain(text)}" for text in remarks(reproduction)))
+        parts += [
+            f"## {panel.column.label}",
+            f"Not run: {_plain(panel.missing)}" if panel.missing else "",
+            f"> **{panel.banner}.**" if panel.banner else "",
+            f"> **strict: {panel.strict_banner}.**" if panel.strict_banner else "",
+            _markdown_table(reproduction, panel),
+        ]
+    parts.append(markdown.bullets(map(_plain, remarks(reproduction))))
     if reproduction.failures:
-        parts.append("## Failed\n\n" + "\n".join(f"- {_plain(text)}" for text in reproduction.failures))
-    parts += [f"![{_plain(text)}]({file})" for file, text in figures]
-    return "\n\n".join(parts) + "\n"
+        parts += ["## Failed", markdown.bullets(map(_plain, reproduction.failures))]
+    return markdown.page(heading(reproduction), command, [*parts, *markdown.pictures(figures)])
 
 
 def _markdown_table(reproduction: Reproduction, panel: Panel) -> str:
-    heads = ["row"]
-    for metric in reproduction.table.metrics:
-        heads += heads_of(metric, reproduction)
-    noted = not panel.missing and any(line_note(line) for line in panel.lines)
-    heads += [""] * noted
-    lines = [_row(heads), _row(["---", *["---:"] * (len(heads) - 1 - noted), *["---"] * noted])]
+    heads, rows = heads_of(reproduction), []
     for line in panel.lines:
-        cells = [text for entry in line.entries for text in entry_texts(entry, reproduction)]
-        name = _plain(name_of(line))
-        lines.append(_row([f"*{name}*" if line.control else name, *cells, *[_plain(line_note(line))] * noted]))
-    return "\n".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+        name, *cells = line_texts(line, reproduction)
+        first = f"*{_plain(name)}*" if line.control else _plain(name)
+        rows.append([first, *cells, *[_plain(line_note(line))] * _noted(panel)])
+    return markdown.table([*heads, *[""] * _noted(panel)], [("", rows)], (0, len(heads)))
 
 
 def _plain(text: str) -> str:
-    for sign in ("\\", "|", "*", "~", "_", "<"):
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
+    return markdown.escaped(text, "\\|*~_<")  # notes name commands and protocols as `code`
 
 
 COLUMNS = (
@@ -181,7 +172,7 @@ def _numbers(summary: Summary | None) -> tuple[float | None, float | None]:
 def as_json(reproduction: Reproduction, command: str = "") -> dict[str, Any]:
     """The one object that ``fedrec reproduce --json`` writes."""
     return {
-        "schema": "fedrec.reproduce/1",
+        "schema": SCHEMA,
         "paper": reproduction.table.paper,
         "table": reproduction.table.number,
         "protocol": reproduction.table.protocol,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedrec.report.model.search import Search
+from fedrec.report.text.markdown import table
 
 HEAD = ("method", "data", "trials", "pruned", "failed", "recipe", "tuned", "settings", "what matters")
 
@@ -36,31 +37,24 @@ def rows(searches: Sequence[Search]) -> list[tuple[str, ...]]:
 def markdown_page(searches: Sequence[Search], command: str = "", pictures: Sequence[tuple[str, str]] = ()) -> str:
     """The whole page."""
     metrics = " and ".join(dict.fromkeys(search.metric for search in searches))
-    lines = [
-        "# Tuned settings",
-        "",
+    about = (
         f"{metrics} on validation; test data was not looked at. *Recipe*: the first trial of each search, with the "
-        "paper's settings; *what matters*: share of each setting in the spread of the results (fANOVA).",
-        "",
-        *([f"`{command}`", ""] if command else []),
-        "| " + " | ".join(HEAD) + " |",
-        "|" + " --- |" * len(HEAD),
-        *("| " + " | ".join(row) + " |" for row in rows(searches)),
-        "",
-    ]
-    for reason in dict.fromkeys(_failures(searches)):
-        lines.append(f"- {reason}")
-    lines += [f"![{label}]({path})" for path, label in pictures]
-    return "\n".join(lines) + "\n"
-
-
-def _failures(searches: Sequence[Search]) -> list[str]:
-    return [
-        f"{search.method} on {search.data}, trial {trial.number} failed: {trial.reason}"
+        "paper's settings; *what matters*: share of each setting in the spread of the results (fANOVA)."
+    )
+    failed = [
+        f"- {search.method} on {search.data}, trial {trial.number} failed: {trial.reason}"
         for search in searches
         for trial in search.trials
         if trial.state == "failed"
     ]
+    lines = [*dict.fromkeys(failed), *(f"![{label}]({path})" for path, label in pictures)]
+    parts = [
+        "# Tuned settings",
+        about,
+        *[f"`{command}`"] * bool(command),
+        table(HEAD, [("", rows(searches))], range(len(HEAD))),
+    ]
+    return "\n\n".join([*parts, "\n".join([*lines, ""])])
 
 
 def _short(value: object) -> str:

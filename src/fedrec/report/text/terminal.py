@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from fedrec.report.model.comparison import Comparison
-from fedrec.report.text.wording import HEADINGS, cell_text, failure_text, name_text, seconds_text, title, upload_text
+from fedrec.report.model.comparison import Cell, Comparison, Group
+from fedrec.report.text.wording import HEADINGS, cell_text, table_groups, title
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 
 def bare_table(heading: str) -> Table:
@@ -22,11 +24,46 @@ def bare_table(heading: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Within the width of a terminal; elsewhere as wide as the table is."""
-    if not console.is_terminal:
-        console.width = console.measure(table, options=console.options.update(width=1000)).maximum
-    console.print(table)
+def print_parts(*parts: Table | Text) -> None:
+    """Tables and lines of text: within the width of a terminal, elsewhere as wide as they are."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for part in parts:
+        if isinstance(part, Text):
+            console.print(part, soft_wrap=not console.is_terminal)
+            continue
+        if not console.is_terminal:
+            console.width = console.measure(part, options=console.options.update(width=1000)).maximum
+        console.print(part)
+
+
+def print_rows(heads: Iterable[str], rows: Iterable[Sequence[str | Text]], **look: Any) -> None:
+    """A table with all its lines, printed."""
+    from rich.table import Table
+
+    table = Table(*heads, **look)
+    for row in rows:
+        table.add_row(*row)
+    print_parts(table)
+
+
+def add_group(table: Table, group: Group, rows: Sequence[Sequence[str | Text]]) -> None:
+    """The rows of a group under its heading; controls are faint."""
+    from rich.text import Text
+
+    table.add_row(Text(HEADINGS[group], style="italic"))
+    for row in rows:
+        table.add_row(*row, style="dim" if group == "control" else "")
+    table.add_section()
+
+
+def bold_best(cell: Cell | None) -> Text:
+    """A cell; the best mean of a group stands out."""
+    from rich.text import Text
+
+    return Text(cell_text(cell), style="bold" if cell is not None and cell.best else "")
 
 
 def terminal_table(comparison: Comparison) -> Table:
@@ -39,20 +76,8 @@ def terminal_table(comparison: Comparison) -> Table:
         table.add_column(name, justify="right", min_width=max(len("0.0000*°"), len(name)))
     table.add_column("sec", justify="right", no_wrap=True)
     table.add_column("KiB up", justify="right", no_wrap=True)
-    failed = bool(comparison.failures)
-    if failed:
+    if comparison.failures:
         table.add_column("failed", max_width=48)
-    for group, rows in comparison.grouped():
-        table.add_row(Text(HEADINGS[group], style="italic"))
-        for row in rows:
-            cells = [
-                Text(cell_text(row.cells.get(name)), style="bold" if name in row.cells and row.cells[name].best else "")
-                for name in comparison.columns
-            ]
-            reason = [Text(failure_text(row.failures), style="red")] if failed else []
-            style = "dim" if row.control else ""
-            table.add_row(
-                " " + name_text(row, comparison), *cells, seconds_text(row), upload_text(row), *reason, style=style
-            )
-        table.add_section()
+    for group, rows in table_groups(comparison, " {}".format, bold_best, partial(Text, style="red")):
+        add_group(table, group, rows)
     return table

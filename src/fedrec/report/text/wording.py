@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
 from fedrec.report.model.comparison import FLOOR, NOT_YET, Cell, Comparison, Failure, Group, Row
@@ -13,11 +13,16 @@ HEADINGS: dict[Group, str] = {"federated": "federated", "centralised": "centrali
 
 
 def title(comparison: Comparison) -> str:
-    data, seeds = comparison.data, ", ".join(map(str, comparison.seeds))
+    data = comparison.data
     return (
         f"{data['name']} ({data['users']} users, {data['items']} items, {data['clients']} clients), protocol "
-        f"{comparison.protocol.name}, seed{'s' if len(comparison.seeds) > 1 else ''} {seeds}"
+        f"{comparison.protocol.name}, {seeds_text(comparison.seeds)}"
     )
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """``seed 0`` or ``seeds 0, 1``."""
+    return f"seed{'s'[: len(seeds) > 1]} {', '.join(map(str, seeds))}"
 
 
 def cell_text(cell: Cell | None) -> str:
@@ -46,6 +51,10 @@ def secure_text(found: Mapping[str, Any]) -> str:
     )
 
 
+def settings_text(own: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(own.items()))
+
+
 def seconds_text(row: Row) -> str:
     return f"{row.seconds:.1f}" if row.runs else "-"
 
@@ -61,14 +70,31 @@ def _collects(row: Row) -> bool:
     return row.group == "centralised" or row.method in ("random", "popularity")
 
 
+Written = TypeVar("Written")
+
+
+def table_groups(
+    comparison: Comparison,
+    name: Callable[[str], str],
+    cell: Callable[[Cell | None], Written],
+    reason: Callable[[str], Written],
+) -> list[tuple[Group, list[list[str | Written]]]]:
+    """The rows of each group: method, metrics, seconds, bytes and, where runs of any method failed, why."""
+
+    def line(row: Row) -> list[str | Written]:
+        cells = [cell(row.cells.get(metric)) for metric in comparison.columns]
+        failed = [reason(failure_text(row.failures))] if comparison.failures else []
+        return [name(name_text(row, comparison)), *cells, seconds_text(row), upload_text(row), *failed]
+
+    return [(group, [line(row) for row in rows]) for group, rows in comparison.grouped()]
+
+
 def failure_text(failures: tuple[Failure, ...]) -> str:
     """Each reason once, with the seeds it struck."""
     seeds: dict[str, list[int]] = {}
     for failure in failures:
         seeds.setdefault(failure.reason, []).append(failure.seed)
-    return "; ".join(
-        f"seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}: {reason}" for reason, own in seeds.items()
-    )
+    return "; ".join(f"{seeds_text(own)}: {reason}" for reason, own in seeds.items())
 
 
 def lost_texts(failures: Iterable[Failure]) -> list[str]:
@@ -115,16 +141,13 @@ def legend_text(marks: Sequence[str]) -> str:
 def legend(comparison: Comparison) -> list[str]:
     """The marks that occur, and no others."""
     cells = [row.cells[name] for row in comparison.rows for name in comparison.columns if name in row.cells]
-    found = []
-    if any(cell.best for cell in cells):
-        found.append("bold: best of its group")
-    if any(cell.clear for cell in cells):
-        found.append("*: significantly better than every other method of its group")
-    if any(cell.tied for cell in cells):
-        found.append("~: cannot be told from the best of its group")
-    if any(cell.below_floor for cell in cells):
-        found.append(f"°: not significantly better than {FLOOR}")
-    return found
+    marks = {
+        "bold: best of its group": [cell.best for cell in cells],
+        "*: significantly better than every other method of its group": [cell.clear for cell in cells],
+        "~: cannot be told from the best of its group": [cell.tied for cell in cells],
+        f"°: not significantly better than {FLOOR}": [cell.below_floor for cell in cells],
+    }
+    return [mark for mark, seen in marks.items() if any(seen)]
 
 
 def tested(comparison: Comparison) -> str:
