@@ -116,16 +116,13 @@ def _data_of(job: Job) -> tuple[Any, ...]:
 
 def started(limits: dict[str, str]) -> Worker:
     """A new worker; ``limits``: threads, in its environment."""
-    return Worker(
-        subprocess.Popen(
-            [sys.executable, "-m", "fedrec.experiment.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **limits},
-            start_new_session=True,  # an interrupt reaches its parent alone, which ends it
-        )
-    )
+    return Worker(own_process("fedrec.experiment.worker", limits=limits, stdout=subprocess.PIPE))
+
+
+def own_process(*words: str, limits: dict[str, str], stdout: int | None = None) -> subprocess.Popen[str]:
+    """A module as a process that reads its orders; an interrupt reaches its parent alone, which ends it."""
+    command, env = [sys.executable, "-m", *words], {**os.environ, **limits}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, text=True, env=env, start_new_session=True)
 
 
 def ready(workers: Sequence[Worker], seconds: float) -> list[Worker]:
