@@ -145,7 +145,7 @@ class _Pool:
                 self.watcher.ticks([(u.job, u.rounds) for _, u in self._busy()], self.done, self.total, self._left())
         finally:  # an interrupt: what runs keeps its last checkpoint
             for worker in self.workers:
-                worker.stop()
+                worker.handle.terminate()
             for worker in self.workers:
                 worker.handle.wait()
         return self.failures
@@ -178,7 +178,7 @@ class _Pool:
 
     def _dismiss_idle(self) -> None:
         for worker in self._idle():
-            worker.stop()
+            worker.handle.terminate()
             worker.handle.wait()
             self.workers.remove(worker)
 

@@ -106,9 +106,6 @@ class Worker:
         status = self.handle.wait()
         return done, f"its process was ended by signal {-status}" if status < 0 else f"exit status {status}"
 
-    def stop(self) -> None:
-        self.handle.terminate()
-
 
 def _data_of(job: Job) -> tuple[Any, ...]:
     return tuple(str(getattr(job.settings, name)) for name in ASKED)

@@ -48,7 +48,6 @@ class Measured:
     epsilon: float | None
     """As the run states it; None without noise."""
     quality: float
-    secure: bool
     upload: float
     """Bytes per client and round."""
     plain_upload: float
@@ -125,7 +124,6 @@ def measured(label: str, run: FinishedRun) -> Measured:
         int(result["data"]["users"]),
         card.get("epsilon"),
         run.test(QUALITY),
-        bool(secure),
         upload,
         float(secure.get("plain_upload", upload)),
         float(result["seconds"]["total"]),
