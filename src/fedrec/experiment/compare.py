@@ -155,12 +155,9 @@ def _kinds(found: Sequence[Entrant], seeds: Sequence[int]) -> tuple[dict[str, An
 def _fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """What of the run's settings applies to this kind of method."""
     fitting = dict(given)
-    if issubclass(kind, Reference):
-        fitting.pop("runtime", None)  # there is nothing to federate
-        fitting.pop("secure", None)  # nor to hide
-        fitting.pop("epsilon", None)
-        if kind.one_shot:
-            fitting.pop("rounds", None)
+    if issubclass(kind, Reference):  # there is nothing to federate, nor to hide
+        for name in ("runtime", "secure", "epsilon", *(("rounds",) if kind.one_shot else ())):
+            fitting.pop(name, None)
     if kind.name == "local":  # a table for every client: a second copy costs much, and nobody asks it for items
         fitting["keep_selected"] = False
     return fitting
@@ -286,18 +283,14 @@ def write_report(comparison: Comparison, out: Path, command: str = "") -> list[P
     from fedrec.report.text.records import as_csv
 
     out.mkdir(parents=True, exist_ok=True)  # where all runs lie elsewhere nobody has made it
-    drawn = {
-        "compare": (dot_plot, f"{comparison.main} of every method"),
-        "curves": (curve_plot, f"{comparison.main} on validation over rounds"),
-    }
-    files = {
-        name: save_all(draw(comparison) if installed("matplotlib") else None, out / name)
-        for name, (draw, _) in drawn.items()
-    }
-    figures = [(own[0].name, drawn[name][1]) for name, own in files.items() if own]
+    figures, files = [], []
+    drawn = ("compare", dot_plot, "of every method"), ("curves", curve_plot, "on validation over rounds")
+    for name, draw, what in drawn:
+        own = save_all(draw(comparison) if installed("matplotlib") else None, out / name)
+        files += own
+        figures += [(path.name, f"{comparison.main} {what}") for path in own[:1]]
     write_text(out / "compare.csv", as_csv(comparison))
     write_text(out / "compare.tex", comparison_latex(comparison, command))
     write_text(out / "compare.md", markdown_page(comparison, command, figures))
     write_text(out / "compare.html", comparison_page(comparison, command))
-    tables = [out / f"compare.{end}" for end in ("md", "csv", "tex", "html")]
-    return [*tables, *(path for own in files.values() for path in own)]
+    return [*(out / f"compare.{end}" for end in ("md", "csv", "tex", "html")), *files]

@@ -44,17 +44,11 @@ class Estimate:
     ) -> float | None:
         """Seconds until all is done; ``under_way``: settings, seconds so far, share of rounds done."""
         total = 0.0
-        for settings, elapsed, share in under_way.values():
-            known = self.of(settings)
-            whole = elapsed / share if share > 0.05 else known
+        for settings, elapsed, share in (*under_way.values(), *((one, 0.0, 0.0) for one in waiting)):
+            whole = elapsed / share if share > 0.05 else self.of(settings)
             if whole is None:
                 return None
             total += max(0.0, whole - elapsed)
-        for settings in waiting:
-            known = self.of(settings)
-            if known is None:
-                return None
-            total += known
         return total / max(1, parallel)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,29 +15,24 @@ from fedrec.data.ragged import Ragged, offsets
 from fedrec.evaluation.statistics import Summary
 from fedrec.experiment.reproduce import absent
 from fedrec.methods.registry import find as find_method
-from fedrec.recipes.published import PublishedTable, TableRow, Value
+from fedrec.recipes.published import PublishedTable, TableRow
 from fedrec.report.model.reproduction import Entry, Line, Panel, Reproduction
 
 
 def bytes_table(table: PublishedTable) -> Reproduction:
     """A table of communication, from the messages that the methods really build, without a model being trained."""
-
     panels = []
     for column in table.columns:
         size = table.sizes[column.key]
         lines = []
         for row in table.rows:
-            published: Sequence[Value | None] = row.published[column.key]
-            why = absent(row)
-            if why:
-                lines.append(Line(row.name, row.method, tuple(Entry(value) for value in published), absent=why))
-                continue
-            counted = message_bytes(row, table.settings, size["items"], size["interactions"])
-            entries = tuple(
-                Entry(value, Summary(counted[metric] / 1024, float("nan"), 1))
-                for value, metric in zip(published, table.metrics, strict=True)
-            )
-            lines.append(Line(row.name, row.method, entries))
+            why, counted = absent(row), {}
+            if not why:
+                counted = message_bytes(row, table.settings, size["items"], size["interactions"])
+            ours = {metric: Summary(count / 1024, float("nan"), 1) for metric, count in counted.items()}
+            pairs = zip(row.published[column.key], table.metrics, strict=True)
+            entries = tuple(Entry(value, ours.get(metric)) for value, metric in pairs)
+            lines.append(Line(row.name, row.method, entries, absent=why))
         panels.append(Panel(column, tuple(lines)))
     return Reproduction(table, tuple(panels), (0,), 0)
 
@@ -48,7 +43,6 @@ def message_bytes(row: TableRow, settings: Mapping[str, Any], items: int, intera
     The client has so many interactions in a catalogue of so many items; both messages are those of its first round.
     Whole numbers beside the tables (a count, a lottery ticket: a few bytes) are left out, as the paper leaves them.
     """
-
     kind = find_method(row.method)
     own = {key: value for key, value in {**settings, **row.settings}.items() if key in kind.Settings.model_fields}
     fields = kind.Settings.model_fields

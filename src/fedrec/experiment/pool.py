@@ -145,7 +145,7 @@ class _Pool:
                 self.watcher.ticks([(u.job, u.rounds) for _, u in self._busy()], self.done, self.total, self._left())
         finally:  # an interrupt: what runs keeps its last checkpoint
             for worker in self.workers:
-                worker.stop()
+                worker.handle.terminate()
             for worker in self.workers:
                 worker.handle.wait()
         return self.failures
@@ -178,7 +178,7 @@ class _Pool:
 
     def _dismiss_idle(self) -> None:
         for worker in self._idle():
-            worker.stop()
+            worker.handle.terminate()
             worker.handle.wait()
             self.workers.remove(worker)
 
@@ -221,9 +221,5 @@ def thread_limits(parallel: int) -> dict[str, str]:
     """
     names = ("FEDREC_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     share = max(1, (os.cpu_count() or 1) // parallel)
-    limits = dict.fromkeys(names, share)
-    for name in names:
-        asked = os.environ.get(name, "")
-        if asked.isdecimal() and int(asked) > 0:
-            limits[name] = min(share, int(asked))
-    return {name: str(limit) for name, limit in limits.items()}
+    asked = {name: os.environ.get(name, "") for name in names}
+    return {name: str(min(share, int(n)) if n.isdecimal() and int(n) else share) for name, n in asked.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import read_key
 from fedrec.runs.known import Known
 from fedrec.runs.known import opened as histories_opened
-from fedrec.runs.recommendations import Recommendation, best_columns, listed
+from fedrec.runs.recommendations import Recommendation, best_columns, check_k, listed
 from fedrec.runs.settings import RunSettings
 from fedrec.simulate.clients import Clients
 from fedrec.simulate.collected import Collected
@@ -30,6 +30,7 @@ from fedrec.simulate.collected import Collected
 CELLS = 1 << 25
 """Scores that are made at once."""
 Ids = Iterable[str | int]
+Scored = Callable[[Any], tuple[NDArray[np.float32], Ragged]]
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ class Recommender:
         """The best items of these users (all, where None), some users at a time, in the order given."""
         columns = self.allowed(exclude, only)
         wanted = np.arange(len(self.user_ids)) if users is None else self.positions(users)
-        _check_k(k)
-        return self._streamed(wanted, k, columns)
+        check_k(k)
+        return self._streamed(wanted, wanted, self.scored, k, columns)
 
     def stream_new(
         self, histories: Sequence[Ids], k: int = 10, exclude: Ids = (), only: Ids | None = None
@@ -111,11 +112,10 @@ class Recommender:
         """The best items of people who were not in training, by what each of them has, some at a time."""
         columns = self.allowed(exclude, only)
         lists = [self.item_positions(items, "history") for items in histories]
-        empty = [number for number, items in enumerate(lists) if not len(items)]
-        if empty:
+        if not all(map(len, lists)):
             raise BadInput("a history without items says nothing about a person; give at least one item")
-        _check_k(k)
-        return self._streamed_new(lists, k, columns)
+        check_k(k)
+        return self._streamed(np.arange(len(lists)), lists, self.scored_new, k, columns)
 
     def positions(self, users: Iterable[str | int]) -> Int64:
         """Where users of these ids stand; an unknown one is bad input, which names nobody else."""
@@ -189,15 +189,11 @@ class Recommender:
     def _key(self) -> bytes:
         return read_key()
 
-    def _streamed(self, wanted: Int64, k: int, columns: Int64 | None) -> Iterator[Top]:
-        for first in range(0, len(wanted), self.at_once):
-            users = wanted[first : first + self.at_once]
-            yield Top(users, *best_columns(*self.scored(users), k, columns))
-
-    def _streamed_new(self, lists: list[Int32], k: int, columns: Int64 | None) -> Iterator[Top]:
-        for first in range(0, len(lists), self.at_once):
-            some = lists[first : first + self.at_once]
-            yield Top(np.arange(first, first + len(some)), *best_columns(*self.scored_new(some), k, columns))
+    def _streamed(self, users: Int64, whole: Any, scored: Scored, k: int, columns: Int64 | None) -> Iterator[Top]:
+        """Lists of ``users``, by the scores of ``whole``: places of users in training, histories of new ones."""
+        for first in range(0, len(users), self.at_once):
+            some = slice(first, first + self.at_once)
+            yield Top(users[some], *best_columns(*scored(whole[some]), k, columns))
 
     def _open_histories(self, users: Int64) -> None:
         if self.known.hashed is None:
@@ -206,8 +202,3 @@ class Recommender:
             histories_opened(self.known, users, self._key)
         except BadState as problem:
             raise BadInput(f"{problem}; the histories of this run cannot be read with it") from None
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 item")

@@ -240,19 +240,18 @@ def _line(work: Work, spot: Spot, loaded: Mapping[Path, FinishedRun], failures: 
 def _with_controls(panel: Panel, spots: Sequence[Spot], loaded: Mapping[Path, FinishedRun]) -> Panel:
     """Chance and the leak banner, from the controls under each protocol."""
     controls = [spot for spot in spots if spot.control]
-    banners: list[str | None] = []
-    known: dict[str, float] = {}
     for which in ("ours", "strict"):
         jobs = [job for spot in controls for job in getattr(spot, which)]
         runs = [loaded[job.folder] for job in jobs if job.folder in loaded]
         if not runs:
-            banners.append(None)
             continue
         by_chance = exact_chance(prepare(next(job for job in jobs if job.settings.method == "random").settings))
-        banners.append(compare_runs(runs, **by_chance).banner)
+        banner = compare_runs(runs, **by_chance).banner
         if which == "ours":
-            known = by_chance["chance"]
-    return replace(panel, banner=banners[0], strict_banner=banners[1], chance=known)
+            panel = replace(panel, banner=banner, chance=by_chance["chance"])
+        else:
+            panel = replace(panel, strict_banner=banner)
+    return panel
 
 
 def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]:

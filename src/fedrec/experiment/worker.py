@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,11 +87,8 @@ class Worker:
         assert self.handle.stdin is not None
         self.under_way, self.data = UnderWay(job, time.monotonic(), expected_mb), _data_of(job)
         order = {"folder": str(job.folder), "state": job.state, "settings": job.settings.model_dump(mode="json")}
-        try:
-            self.handle.stdin.write(json.dumps(order) + "\n")
-            self.handle.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has died: its end is read like any other
+        with suppress(BrokenPipeError):  # it has died: its end is read like any other
+            print(json.dumps(order), file=self.handle.stdin, flush=True)
 
     def answer(self) -> tuple[UnderWay, str | None]:
         """What it has done and, where it failed, why; a worker that died answers nothing, and its status says it."""
@@ -106,9 +104,6 @@ class Worker:
         status = self.handle.wait()
         return done, f"its process was ended by signal {-status}" if status < 0 else f"exit status {status}"
 
-    def stop(self) -> None:
-        self.handle.terminate()
-
 
 def _data_of(job: Job) -> tuple[Any, ...]:
     return tuple(str(getattr(job.settings, name)) for name in ASKED)
@@ -116,16 +111,13 @@ def _data_of(job: Job) -> tuple[Any, ...]:
 
 def started(limits: dict[str, str]) -> Worker:
     """A new worker; ``limits``: threads, in its environment."""
-    return Worker(
-        subprocess.Popen(
-            [sys.executable, "-m", "fedrec.experiment.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **limits},
-            start_new_session=True,  # an interrupt reaches its parent alone, which ends it
-        )
-    )
+    return Worker(own_process("fedrec.experiment.worker", limits=limits, stdout=subprocess.PIPE))
+
+
+def own_process(*words: str, limits: dict[str, str], stdout: int | None = None) -> subprocess.Popen[str]:
+    """A module as a process that reads its orders; an interrupt reaches its parent alone, which ends it."""
+    command, env = [sys.executable, "-m", *words], {**os.environ, **limits}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, text=True, env=env, start_new_session=True)
 
 
 def ready(workers: Sequence[Worker], seconds: float) -> list[Worker]:
@@ -171,12 +163,7 @@ def main() -> None:
     """Serve until the input ends; answers have the channel that was standard output to themselves."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-
-    def answer(said: dict[str, Any]) -> None:
-        channel.write(json.dumps(said) + "\n")
-        channel.flush()
-
-    _serve(sys.stdin, answer)
+    _serve(sys.stdin, lambda said: print(json.dumps(said), file=channel, flush=True))
 
 
 if __name__ == "__main__":

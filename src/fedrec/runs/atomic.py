@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fedrec.errors import BadInput
 
@@ -24,14 +25,15 @@ def room_for(path: Path) -> Iterator[None]:
         ) from None
 
 
-def replace_file(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
+def replace_file(path: Path, write: Callable[[Path], Any], *, private: bool = False) -> None:
     """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name.
 
     A link stays one: what it points to is replaced. A device or a pipe, such as /dev/stdout, is written to.
     With ``private`` nobody else can read the file, at no moment.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        return write(path)
+        write(path)
+        return
     if path.is_symlink():
         path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -55,11 +57,7 @@ def replace_file(path: Path, write: Callable[[Path], None], *, private: bool = F
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a text file atomically."""
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    replace_file(path, write, private=private)
+    replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"), private=private)
 
 
 def private_opener(path: str, flags: int) -> int:

@@ -52,18 +52,9 @@ from fedrec.runs.settings import RunSettings
 from fedrec.runs.state_file import load_state, save_state
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
-CHECKPOINT, DATA, KNOWN, MODEL, ROUNDS, RESULT, SETTINGS, USERS, USERS_PLAIN = (
-    "checkpoint.safetensors",
-    "data.json",
-    "data.safetensors",
-    "model.safetensors",
-    "rounds.jsonl",
-    "result.json",
-    "settings.yaml",
-    "users.parquet",
-    "users.csv",
-)
-
+CHECKPOINT, KNOWN, MODEL = "checkpoint.safetensors", "data.safetensors", "model.safetensors"
+DATA, RESULT, ROUNDS, SETTINGS = "data.json", "result.json", "rounds.jsonl", "settings.yaml"
+USERS, USERS_PLAIN = "users.parquet", "users.csv"
 
 EDITED = "restore it from a copy, or start a new run with other settings"
 START_OVER = "restore it from a copy, or remove it: resuming then starts the run over"

@@ -122,12 +122,10 @@ def restored(value: dict[str, Any], about: dict[str, Any]) -> Known:
         exclude=exclude,
         ordered=bool(about.get("ordered", True)),
     )
-    titles = None
-    if value["titles"] is not None:
-        titles = np.array(_unpacked(value["titles"]), dtype=object)
+    titles = None if value["titles"] is None else np.array(_unpacked(value["titles"]), dtype=object)
     people = Population(world, block, np.arange(len(users)), tuple(clients))
-    ids = np.array(items, dtype=np.str_), np.array(users, dtype=np.str_)
-    return Known(people, ids[0], titles, ids[1], owned, hashes, beside.start, about["negatives"])
+    item_ids, user_ids = (np.array(ids, dtype=np.str_) for ids in (items, users))
+    return Known(people, item_ids, titles, user_ids, owned, hashes, beside.start, about["negatives"])
 
 
 def opened(known: Known, users: Int64, key: bytes) -> None:

@@ -24,6 +24,11 @@ class Recommendation:
     score: float
 
 
+def check_k(k: int) -> None:
+    if k < 1:
+        raise BadInput(f"k is {k}; ask for at least 1 item")
+
+
 def best_columns(
     scores: NDArray[Any], owned: Ragged, k: int, columns: Int64 | None = None
 ) -> tuple[Int32, NDArray[np.float32]]:
@@ -31,8 +36,7 @@ def best_columns(
 
     Falling scores, of equal ones the first item; -1 and NaN where a list is shorter than ``k``.
     """
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 item")
+    check_k(k)
     own = np.array(scores, np.float32)
     own[owned.owners, owned.values] = -np.inf
     columns = np.arange(own.shape[1]) if columns is None else columns

@@ -92,9 +92,10 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
     if not numbers and not open_fields:
         return cards.nothing_sent()
     if not settings.secure:
+        rounds = len(records) - any(record.participants == 0 for record in records[:1])  # where an update starts
         return cards.of_uploads(
             method.settings,
-            releases=earlier + (1 if method.contributes_once else max(1, _rounds_with_clients(records))),
+            releases=earlier + (1 if method.contributes_once else max(1, rounds)),
             coordinates=max(1, numbers),
             contribution=method.contribution(),
             unprotected=open_fields,
@@ -112,11 +113,6 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         colluding=settings.secure_colluding,
         ledger=ledgers.stated() if (ledgers := getattr(runtime, "ledgers", None)) else None,
     )
-
-
-def _rounds_with_clients(records: list[Record]) -> int:
-    """The record that an update starts with is no round: nobody took part."""
-    return len(records) - any(record.participants == 0 for record in records[:1])
 
 
 def versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from fedrec.core.kinds import field_hints, fits
 from fedrec.core.loop import Record
 from fedrec.core.state import BadState, parse_json
 from fedrec.runs.atomic import room_for, write_text
-from fedrec.runs.sealed import damaged, open_line, sealed_line, warn_unsealed
+from fedrec.runs.sealed import damaged, open_line, sealed_line, text_of, warn_unsealed
 
 ADVICE = "restore it from a copy; in a run that is not finished it may be removed: resuming writes it anew"
 
@@ -62,18 +62,17 @@ def sync(path: Path) -> None:
 
 def _line(path: Path, number: int, line: bytes) -> tuple[dict[str, Any], bool]:
     try:
-        text, sealed = open_line(line.decode())
+        text, sealed = open_line(text_of(line))
         plain: dict[str, Any] = parse_json(text)
         record_of(plain)
-    except (UnicodeDecodeError, BadState) as problem:
-        why = str(problem) if isinstance(problem, BadState) else "it is not text"
-        raise damaged(path, f"line {number}: {why}", ADVICE) from None
+    except BadState as problem:
+        raise damaged(path, f"line {number}: {problem}", ADVICE) from None
     return plain, sealed
 
 
 def _whole_but_for_its_end(line: bytes) -> bool:
     """Whether a last line lacks nothing but its end, which a kill does not do: it is written with its line."""
     try:
-        return open_line(line[:-1].decode())[1]
-    except (UnicodeDecodeError, BadState):
+        return open_line(text_of(line[:-1]))[1]
+    except BadState:
         return False

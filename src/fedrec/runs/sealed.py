@@ -72,7 +72,8 @@ def read_sealed_json(path: Path, advice: str = "", *, must: bool = False) -> dic
     value = json_object(path, data, advice)
     found = value.pop(KEY, None)
     if found is None:
-        if must or _looks_like_digits(next(reversed(value.values()), None)):
+        last = next(reversed(value.values()), None)  # it may be a checksum under a damaged name
+        if must or (isinstance(last, str) and re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", last)):
             raise damaged(path, "its checksum is gone", advice)
         warn_unsealed(path)
         return value
@@ -85,18 +86,20 @@ def read_sealed_json(path: Path, advice: str = "", *, must: bool = False) -> dic
 def json_object(path: Path, data: bytes, advice: str = "") -> dict[str, Any]:
     """The JSON object that a file's bytes are."""
     try:
-        value = parse_json(data.decode())
-    except (UnicodeDecodeError, BadState) as problem:
-        why = str(problem) if isinstance(problem, BadState) else "it is not text"
-        raise damaged(path, why, advice) from None
+        value = parse_json(text_of(data))
+    except BadState as problem:
+        raise damaged(path, str(problem), advice) from None
     if not isinstance(value, dict):
         raise damaged(path, f"it holds {type(value).__name__}, not an object", advice)
     return value
 
 
-def _looks_like_digits(value: Any) -> bool:
-    """Whether a last member may be a checksum under a damaged name."""
-    return isinstance(value, str) and re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", value) is not None
+def text_of(data: bytes, what: str = "it") -> str:
+    """Bytes as text; :class:`BadState` where they are none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise BadState(f"{what} is not text") from None
 
 
 def sealed_yaml(text: str) -> str:
@@ -116,9 +119,9 @@ def read_sealed_yaml(path: Path, advice: str = "") -> tuple[str, bool]:
     elif digest(found[1]) != found[2].decode():
         raise damaged(path, "its checksum does not fit", advice)
     try:
-        return (data if found is None else found[1]).decode(), found is not None
-    except UnicodeDecodeError:
-        raise damaged(path, "it is not text", advice) from None
+        return text_of(data if found is None else found[1]), found is not None
+    except BadState as problem:
+        raise damaged(path, str(problem), advice) from None
 
 
 def sealed_line(value: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from fedrec.core.state import BadState, Expected, Flat, flatten, parse_json, unf
 from fedrec.errors import BadInput
 from fedrec.runs.array_file import write_arrays
 from fedrec.runs.atomic import replace_file
-from fedrec.runs.sealed import DIGITS, KEY, ZEROS, damaged, digest, warn_unsealed
+from fedrec.runs.sealed import DIGITS, KEY, ZEROS, damaged, digest, text_of, warn_unsealed
 
 FORMAT = "fedrec.state/2"
 LARGEST_HEADER = 100_000_000  # as safetensors has it
@@ -94,7 +94,7 @@ def _checked_metadata(path: Path, checked: bool) -> dict[str, str]:
     """The metadata of a file whose checksum fits, or that was made before there were any."""
     with open(path, "rb") as file:
         header = _header(file)
-        entries = parse_json(_text(header))
+        entries = parse_json(text_of(header, "its header"))
         metadata = entries.get("__metadata__") if isinstance(entries, dict) else None
         if not isinstance(metadata, dict) or not all(isinstance(entry, str) for entry in metadata.values()):
             raise BadState("its header says nothing about it")
@@ -114,13 +114,6 @@ def _header(file: Any) -> bytes:
         raise BadState("it is cut short, or its header is")
     header: bytes = file.read(length)
     return header
-
-
-def _text(header: bytes) -> str:
-    try:
-        return header.decode()
-    except UnicodeDecodeError:
-        raise BadState("its header is not text") from None
 
 
 def _place_of(header: bytes, digits: str) -> int:

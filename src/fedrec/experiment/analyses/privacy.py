@@ -39,24 +39,8 @@ class Asked:
             raise BadInput("give --copies as 1,3,10; 1 is the data as it is")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One run of the analysis."""
-
-    label: str
-    users: int
-    epsilon: float | None
-    """As the run states it; None without noise."""
-    quality: float
-    secure: bool
-    upload: float
-    """Bytes per client and round."""
-    plain_upload: float
-    seconds: float
-    """Of the whole run."""
-    clients_seconds: float
-    """Of all clients together for secure sums, a round."""
-    server_seconds: float
+Measured = dict[str, Any]
+"""One run of the analysis, by the columns of :data:`FORMATS`."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +87,13 @@ def carry_out(
     rows = {folder: measured(folder.name, run) for folder, run in runs.items()}
     over = {
         "epsilon": _curve(planned.by_epsilon, rows),
-        "users": _curve({rows[j.folder].users: j for j in planned.by_copies.values() if j.folder in rows}, rows),
+        "users": _curve({rows[j.folder]["users"]: j for j in planned.by_copies.values() if j.folder in rows}, rows),
     }
     for series, level in (("no noise", planned.plain), (FLOOR, planned.floor)):
         if level.folder in rows:
             for points in over.values():
                 places = sorted({point.x for point in points})
-                points += [Point(x, series, QUALITY, rows[level.folder].quality) for x in places]
+                points += [Point(x, series, QUALITY, rows[level.folder][QUALITY]) for x in places]
     return list(rows.values()), over, failures
 
 
@@ -120,39 +104,32 @@ def measured(label: str, run: FinishedRun) -> Measured:
     seconds = secure.get("seconds", {})
     card = result.get("privacy_card") or {}
     upload = float(result["bytes"]["upload"])
-    return Measured(
-        label,
-        int(result["data"]["users"]),
-        card.get("epsilon"),
-        run.test(QUALITY),
-        bool(secure),
-        upload,
-        float(secure.get("plain_upload", upload)),
-        float(result["seconds"]["total"]),
-        float(seconds.get("clients", 0.0)),
-        float(seconds.get("server", 0.0)),
-    )
+    return {
+        "run": label,
+        "users": int(result["data"]["users"]),
+        "epsilon": card.get("epsilon"),  # as the run states it; None without noise
+        QUALITY: run.test(QUALITY),
+        "up_bytes": upload,  # of a client in a round
+        "plain_up_bytes": float(secure.get("plain_upload", upload)),
+        "run_seconds": float(result["seconds"]["total"]),
+        "clients_seconds": float(seconds.get("clients", 0.0)),  # of all clients together for secure sums, a round
+        "server_seconds": float(seconds.get("server", 0.0)),
+    }
 
 
 def _curve(jobs: Mapping[Any, Job], rows: Mapping[Path, Measured]) -> list[Point]:
     return [
-        Point(float(x), "private", QUALITY, rows[job.folder].quality) for x, job in jobs.items() if job.folder in rows
+        Point(float(x), "private", QUALITY, rows[job.folder][QUALITY]) for x, job in jobs.items() if job.folder in rows
     ]
 
 
-HEAD = (
-    "run", "users", "epsilon", QUALITY, "up_bytes", "plain_up_bytes", "run_seconds", "clients_seconds",
-    "server_seconds",
-)  # fmt: skip
+FORMATS = {
+    "run": "", "users": "", "epsilon": ".4g", QUALITY: ".4f", "up_bytes": ".0f", "plain_up_bytes": ".0f",
+    "run_seconds": ".1f", "clients_seconds": ".2f", "server_seconds": ".2f",
+}  # fmt: skip
+HEAD = tuple(FORMATS)
 
 
 def table(rows: Sequence[Measured]) -> list[list[str]]:
     """The rows as text, in the order of :data:`HEAD`."""
-    return [
-        [
-            one.label, str(one.users), "-" if one.epsilon is None else f"{one.epsilon:.4g}", f"{one.quality:.4f}",
-            f"{one.upload:.0f}", f"{one.plain_upload:.0f}", f"{one.seconds:.1f}", f"{one.clients_seconds:.2f}",
-            f"{one.server_seconds:.2f}",
-        ]
-        for one in rows
-    ]  # fmt: skip
+    return [["-" if row[name] is None else format(row[name], form) for name, form in FORMATS.items()] for row in rows]

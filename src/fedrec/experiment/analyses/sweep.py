@@ -30,8 +30,7 @@ class Sweep:
     @property
     def jobs(self) -> list[Job]:
         """All values under one seed first."""
-        each = list(self.runs.values())
-        return [jobs[place] for place in range(len(each[0])) for jobs in each]
+        return [job for under_one_seed in zip(*self.runs.values(), strict=True) for job in under_one_seed]
 
 
 def plan(

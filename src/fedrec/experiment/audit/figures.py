@@ -18,8 +18,7 @@ def items_figures(found: Sequence[Found | None], own: Sequence[NDArray[np.int32]
     An attack that names no set is given the size: then precision and recall are one figure. ``whose`` is how well
     guesses tell who of these clients has an item: what is merely popular does not help there, and 0.5 is chance.
     """
-    rows: list[tuple[float, ...]] = []
-    scores, truths = [], []
+    rows, scores, truths = [], [], []
     for guess, items in zip(found, own, strict=True):
         if guess is None or guess.scores is None or not len(items):
             continue
@@ -67,10 +66,9 @@ def size_figures(found: Sequence[Found | None], sizes: Sequence[int]) -> Figures
     from scipy.stats import spearmanr
 
     guessed, true = np.array(pairs, float).T
-    if np.ptp(guessed) == 0 or np.ptp(true) == 0:
-        return {"size_rank": 0.0, "size_within_tenth": float((np.abs(guessed - true) <= 0.1 * true).mean())}
-    within = float((np.abs(guessed - true) <= 0.1 * true).mean())
-    return {"size_rank": float(abs(spearmanr(guessed, true).statistic)), "size_within_tenth": within}
+    alike = np.ptp(guessed) == 0 or np.ptp(true) == 0
+    rank = 0.0 if alike else float(abs(spearmanr(guessed, true).statistic))
+    return {"size_rank": rank, "size_within_tenth": float((np.abs(guessed - true) <= 0.1 * true).mean())}
 
 
 def best(scores: Float64, count: int) -> NDArray[np.bool_]:

@@ -37,7 +37,7 @@ class Poisoned(Simulator):
         if self.poison is None or not self.poison.wants_scores or not len(users):
             return private, download, block
         scores = self.method.score(private, self.method.model(download), block)
-        lists = [block.train.values[block.train.start[u] : block.train.start[u + 1]] for u in range(block.n_users)]
+        lists = list_by_user(block.train)
         for user in users:
             other = self.poison.trains_on(scores[user].astype(np.float64), lists[user])
             lists[user] = lists[user] if other is None else other
@@ -61,14 +61,18 @@ class Poisoned(Simulator):
 
 def with_histories(block: Block, lists: list[NDArray[np.int32]]) -> Block:
     """The block with other histories, user by user; they are never drawn as negatives either."""
-    train = Ragged(offsets(np.array([len(items) for items in lists])), np.concatenate(lists).astype(np.int32))
-    same = block.exclude is block.train
-    return replace(block, train=train, exclude=train if same else _joined(block.exclude, lists))
+    train = exclude = _joined(lists)
+    if block.exclude is not block.train:
+        exclude = _joined([np.union1d(block.exclude[user], items) for user, items in enumerate(lists)])
+    return replace(block, train=train, exclude=exclude)
 
 
-def _joined(exclude: Ragged, lists: list[NDArray[np.int32]]) -> Ragged:
-    both = [np.union1d(exclude.values[exclude.start[u] : exclude.start[u + 1]], items) for u, items in enumerate(lists)]
-    return Ragged(offsets(np.array([len(items) for items in both])), np.concatenate(both).astype(np.int32))
+def _joined(lists: list[NDArray[np.int32]]) -> Ragged:
+    return Ragged(offsets(np.array([len(items) for items in lists])), np.concatenate(lists).astype(np.int32))
+
+
+def list_by_user(lists: Ragged) -> list[NDArray[np.int32]]:
+    return [lists[user] for user in range(len(lists))]
 
 
 def chosen_clients(seed: int, people: Population, share: float) -> NDArray[np.bool_]:
@@ -109,7 +113,7 @@ def poisoned_figures(
     dishonest = chosen_clients(settings.seed, people, share)
     bad_users = dishonest[people.block.client_of_user]
     poison = None if kind is None else kind(facts)
-    lists = _lists(people.block)
+    lists = list_by_user(people.block.train)
     if poison is not None:
         claimed = [poison.history(items) if bad else items for items, bad in zip(lists, bad_users, strict=True)]
         people = replace(people, block=with_histories(people.block, claimed))
@@ -123,15 +127,10 @@ def poisoned_figures(
     means = sim.evaluate(rounds).valid.means()
     figures: Figures = {name: float(means[name]) for name in ("NDCG@10", "HR@10", "HR@10/99") if name in means}
     honest = np.flatnonzero(~dishonest)
-    parts = [honest[at : at + 256] for at in range(0, len(honest), 256)]
     values = []
-    for some in parts:
+    for some in (honest[at : at + 256] for at in range(0, len(honest), 256)):
         users = segments(people.block.user_start, some)
-        values += [(exposed(sim.scores(some), [lists[u] for u in users], facts.target), len(users))]
+        values.append((exposed(sim.scores(some), [lists[u] for u in users], facts.target), len(users)))
     known = np.array([pair for pair in values if np.isfinite(pair[0])])
     figures["ER@10"] = float(np.average(known[:, 0], weights=known[:, 1]))
     return figures
-
-
-def _lists(block: Block) -> list[NDArray[np.int32]]:
-    return [block.train.values[block.train.start[u] : block.train.start[u + 1]] for u in range(block.n_users)]

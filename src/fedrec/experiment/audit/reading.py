@@ -49,19 +49,12 @@ class Watched(Simulator):
     ) -> Reply[Any]:
         here = np.flatnonzero(np.isin(block.clients, self.watched))
         for place in here[:, None]:
-            part = block.take(place)
-            sent = self.chain.apply(gather(update.upload, block, place), part, keys)
-            data = wire.encode(sent, self.form)
-            got = self.chain.restore(wire.decode(self.method.Upload, data, FORMS))
+            client, loss = int(block.clients[place[0]]), float(update.loss[place[0]])
+            sent = self.chain.apply(gather(update.upload, block, place), block.take(place), keys)
+            got = self.chain.restore(wire.decode(self.method.Upload, wire.encode(sent, self.form), FORMS))
             received = gather(download, block, place)
-            loss = float(update.loss[place[0]])
-            client = int(part.clients[0])
             self.seen[client].append(Exchanged(keys.round, received, got, loss, self.reported.get(client)))
         return reply
-
-    def story(self) -> list[Seen]:
-        """All that was seen, client by client."""
-        return story_of(self, self.seen)
 
 
 def story_of(sim: Simulator, seen: Mapping[int, Sequence[Exchanged]]) -> list[Seen]:
@@ -81,19 +74,18 @@ def watched_clients(seed: int, people: Any, count: int = WATCHED) -> Int64:
 
 def read_along(prepared: Prepared, rounds: int) -> tuple[list[Seen], Watched]:
     """Run some rounds with everybody and keep what was seen."""
-    people = prepared.people
-    made = prepared.runtime
+    people, settings = prepared.people, prepared.settings
     assert isinstance(prepared.method, Method)
     sim = Watched(
-        prepared.method, people, prepared.task, prepared.settings.seed,
-        memory_mb=prepared.settings.memory_mb, robust=made.robust, parts=("valid",),
+        prepared.method, people, prepared.task, settings.seed,
+        memory_mb=settings.memory_mb, robust=prepared.runtime.robust, parts=("valid",),
     )  # fmt: skip
-    sim.watch(watched_clients(prepared.settings.seed, people))
+    sim.watch(watched_clients(settings.seed, people))
     everyone = np.arange(people.world.n_clients)
     for number in range(1, rounds + 1):
         sim.report()
         sim.round(number, everyone, everyone, False)
-    return sim.story(), sim
+    return story_of(sim, sim.seen), sim
 
 
 def reader_figures(reader: Reader, seen: Sequence[Seen], sim: Simulator) -> Figures:

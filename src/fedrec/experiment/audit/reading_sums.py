@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -36,8 +36,7 @@ class WatchedSums(SecureSimulator):
         self.received: dict[int, Any] = {}
         self.masks: Masks | None = None
         self.seen: dict[View, dict[int, list[Exchanged]]] = {
-            "message": {int(client): [] for client in clients},
-            "sum": {int(client): [] for client in clients},
+            view: {int(client): [] for client in clients} for view in get_args(View)
         }
 
     def arriving(

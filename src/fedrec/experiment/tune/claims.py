@@ -39,8 +39,8 @@ class Claim:
 
     def check(self) -> None:
         """Still ours; :class:`Lost` where it is not."""
-        stem, number = _parts(self.path)
-        if _latest(self.path.parent, stem) != number:
+        stem, _, number = self.path.name.partition(".")
+        if _latest(self.path.parent, stem) != int(number):
             raise Lost(self.path.name)
 
     def release(self) -> None:
@@ -131,11 +131,6 @@ def _born(process: int) -> str:
     except OSError:
         return ""
     return "" if words[0] in "ZX" else words[19]
-
-
-def _parts(path: Path) -> tuple[str, int]:
-    stem, _, number = path.name.partition(".")
-    return stem, int(number)
 
 
 def _latest(folder: Path, stem: str) -> int:

@@ -28,14 +28,22 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
     """Page and pictures of all searches that have a result; their recipe, with that of the folder's other searches."""
     searches, entries, written = [], [], []
     for study in state.studies:
-        search = with_importance(study, study.search(state.known))
+        search = study.search(state.known)
+        if study.space.ranges:
+            from fedrec.experiment.tune.suggest import importance
+
+            search = replace(search, importance=importance(study.space, search.trials))
         searches.append(search)
         if search.best is None:
             continue
         entries.append(entry(study, search))
         write_text(study.folder / RECIPE, dump_yaml({"defaults": entries[-1:]}))
         if len(search.trials) > 1 and installed("matplotlib"):  # without it, --so-far draws on another machine
-            written.append(_picture(study, search))
+            from fedrec.report.figures.files import save
+            from fedrec.report.figures.search import search_plot
+
+            written.append(study.folder / "search.png")
+            save(search_plot(search), written[-1])
     if entries:
         write_text(out / RECIPE, dump_yaml({"defaults": entries + of_earlier_calls(state, out)}))
         pictures = [(path.relative_to(out).as_posix(), path.parent.name) for path in written]
@@ -49,15 +57,6 @@ def of_earlier_calls(state: State, out: Path) -> list[dict[str, Any]]:
     others = {path.parent for path in out.rglob(STUDY)} - {study.folder for study in state.studies}
     recipes = [folder / RECIPE for folder in sorted(others) if (folder / RECIPE).is_file()]
     return [found for path in recipes for found in read_recipes(path)]
-
-
-def with_importance(study: Study, search: Search) -> Search:
-    """The search with the share of each setting in the spread of its results."""
-    if not study.space.ranges:
-        return search
-    from fedrec.experiment.tune.suggest import importance
-
-    return replace(search, importance=importance(study.space, search.trials))
 
 
 def entry(study: Study, search: Search) -> dict[str, Any]:
@@ -76,15 +75,6 @@ def entry(study: Study, search: Search) -> dict[str, Any]:
     source = f"fedrec tune: {which}, best of {ended} trials ({search.metric} {best.value:.4f} on validation)"
     found = {"methods": [study.method], "data": [study.data], "protocols": [study.base.protocol], "source": source}
     return {**found, "run": run, "settings": {**own, **study.given.get("settings", {})}}
-
-
-def _picture(study: Study, search: Search) -> Path:
-    from fedrec.report.figures.files import save
-    from fedrec.report.figures.search import search_plot
-
-    path = study.folder / "search.png"
-    save(search_plot(search), path)
-    return path
 
 
 def unfinished(state: State) -> Sequence[Study]:

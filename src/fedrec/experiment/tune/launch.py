@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Protocol
 
 from fedrec.errors import BadInput
@@ -18,6 +19,7 @@ from fedrec.experiment.pool import thread_limits
 from fedrec.experiment.tune.packed import pack
 from fedrec.experiment.tune.study import Budget, Study, plan
 from fedrec.experiment.tune.worker import Worker
+from fedrec.experiment.worker import own_process
 from fedrec.extras import needs
 from fedrec.report.model.search import Trial
 
@@ -88,16 +90,12 @@ class State:
     @property
     def left_seconds(self) -> float | None:
         """Until all is done: of each search by its own trials, else by all; None where nothing is known."""
-        seen = {study.folder: [trial.seconds for trial in self.over(study)] for study in self.studies}
-        every = [seconds for own in seen.values() for seconds in own]
+        seen = [[trial.seconds for trial in self.over(study)] for study in self.studies]
+        every = [seconds for own in seen for seconds in own]
         if not every:
             return None
-        usual = sum(every) / len(every)
-        need = 0.0
-        for study in self.studies:
-            own = seen[study.folder]
-            need += (study.limit - len(own)) * (sum(own) / len(own) if own else usual)
-        return need / self.jobs
+        pairs = zip(self.studies, seen, strict=True)
+        return sum((study.limit - len(own)) * fmean(own or every) for study, own in pairs) / self.jobs
 
 
 def carry_out(
@@ -166,14 +164,8 @@ def _side_by_side(order: Order, jobs: int, deadline: float, tell: Callable[[], N
 
 
 def _start(order: Order, jobs: int, deadline: float) -> subprocess.Popen[str]:
-    seconds = deadline - time.monotonic()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "fedrec.experiment.tune.launch", str(seconds)],
-        stdin=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **thread_limits(jobs)},
-        start_new_session=True,  # an interrupt reaches us alone, and we end it
-    )
+    left = deadline - time.monotonic()
+    child = own_process("fedrec.experiment.tune.launch", str(left), limits=thread_limits(jobs))
     assert child.stdin is not None
     child.stdin.write(order.as_json())
     child.stdin.close()

@@ -7,12 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from fedrec.experiment.tune.study import RUNGS
@@ -86,16 +81,14 @@ def _frozen(space: Space, trial: Trial, outside: bool) -> FrozenTrial | None:
     point = space.point(trial.own)
     if point is None and not outside:
         return None
-    about: dict[str, Any] = {}
-    if point is not None and not outside:
-        about = {"params": point, "distributions": distributions(space)}
-    if trial.state == "complete":
-        values = on_rungs(dict(trial.curve), trial.rounds)
-        return create_trial(state=TrialState.COMPLETE, value=trial.value, intermediate_values=values, **about)
+    about: dict[str, Any] = {} if outside else {"params": point, "distributions": distributions(space)}
     if trial.state == "open":  # somebody works on it: the next proposal keeps away from it
         return create_trial(state=TrialState.RUNNING, **about)
-    values = on_rungs(dict(trial.curve), trial.rounds) if trial.state == "pruned" else {}
-    return create_trial(state=TrialState.PRUNED, intermediate_values=values, **about)  # failed: worse than all
+    if trial.state != "failed":
+        about["intermediate_values"] = on_rungs(dict(trial.curve), trial.rounds)
+    if trial.state == "complete":
+        return create_trial(state=TrialState.COMPLETE, value=trial.value, **about)
+    return create_trial(state=TrialState.PRUNED, **about)  # failed: worse than all
 
 
 def on_rungs(curve: Mapping[int, float], rounds: int) -> dict[int, float]:

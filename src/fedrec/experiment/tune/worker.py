@@ -8,7 +8,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,7 +26,7 @@ from fedrec.experiment.tune.study import RUNGS, Study
 from fedrec.memory import MIB, available_mb
 from fedrec.report.model.search import ENDED, Trial, end_trial
 from fedrec.runs.atomic import clear_leftovers
-from fedrec.runs.folder import CHECKPOINT, SETTINGS, RunFolder
+from fedrec.runs.folder import CHECKPOINT, RESULT, SETTINGS, RunFolder
 from fedrec.runs.settings import HERE, RunSettings
 
 log = logging.getLogger("fedrec.tune")
@@ -39,15 +38,6 @@ GPU_PLACE_GIB = 8
 """Memory of the GPU that a trial counts with: so many trials share it."""
 BROKEN = 3
 """A search whose first trials all failed, this many of them, is given up."""
-
-
-@cache
-def gpu_places() -> int:
-    """How many trials may share the GPU of this machine."""
-    import torch
-
-    _, total = torch.cuda.mem_get_info()
-    return max(1, round(total / (GPU_PLACE_GIB * 1024 * MIB)))
 
 
 class Pruned(Exception):
@@ -121,23 +111,20 @@ class Worker:
 
     def _free(self) -> Iterator[tuple[Study, int, claims.Claim]]:
         """Trials that can be had, of the searches with the fewest trials first."""
-        begun = {study.folder: self._begun(study) for study in self.studies}
-        whose = os.getpid()  # workers that start together spread over the searches
 
         def turn(study: Study) -> tuple[int, int]:
-            return begun[study.folder], zlib.crc32(f"{whose}{study.folder}".encode())
+            begun = sum(self._ended(study, number) or self._held(study, number) for number in range(study.limit))
+            # workers that start together spread over the searches
+            return begun, zlib.crc32(f"{os.getpid()}{study.folder}".encode())
 
         for study in sorted(self.studies, key=turn):
             if study.folder in self._not_here:
                 continue
-            trials = {trial.number: trial for trial in study.trials(self._known)}
-            if self._given_up(study, list(trials.values())) or not self._fits(study, list(trials.values())):
+            trials = study.trials(self._known)
+            if self._given_up(study, trials) or not self._fits(study, trials) or not self._enter_gpu(study):
                 continue
-            if not self._enter_gpu(study):
-                continue
-            for number in range(study.limit):
-                if number in trials and trials[number].state != "open":
-                    continue
+            over = {trial.number for trial in trials if trial.state != "open"}
+            for number in sorted({*range(study.limit)} - over):
                 claim = claims.take(study.claims, number)
                 if claim is None:
                     continue
@@ -150,7 +137,10 @@ class Worker:
     def _enter_gpu(self, study: Study) -> bool:
         """A place on the GPU, where the search runs there."""
         if study.base.device == "cuda":
-            self._gpu = claims.place(gpu_places(), "fedrec-gpu")
+            import torch
+
+            places = max(1, round(torch.cuda.mem_get_info()[1] / (GPU_PLACE_GIB * 1024 * MIB)))
+            self._gpu = claims.place(places, "fedrec-gpu")
             return self._gpu is not None
         return True
 
@@ -162,23 +152,16 @@ class Worker:
             self._gpu.close()
             self._gpu = None
 
-    def _begun(self, study: Study) -> int:
-        ended = sum(self._ended(study, number) for number in range(study.limit))
-        return ended + sum(
-            not self._ended(study, number) and claims.held(study.claims, number) for number in range(study.limit)
-        )
-
     def _ended(self, study: Study, number: int) -> bool:
         path = study.trial(number)
-        return path in self._known or (path / "result.json").is_file() or (path / ENDED).is_file()
+        return path in self._known or (path / RESULT).is_file() or (path / ENDED).is_file()
 
     def _under_way(self) -> bool:
         """Whether trials are open that others hold."""
-        return any(
-            not self._ended(study, number) and claims.held(study.claims, number)
-            for study in self.studies
-            for number in range(study.limit)
-        )
+        return any(not self._ended(study, number) and self._held(study, number) for study, number in self._all())
+
+    def _held(self, study: Study, number: int) -> bool:
+        return claims.held(study.claims, number)
 
     def _given_up(self, study: Study, trials: list[Trial]) -> bool:
         over = [trial for trial in trials if trial.state != "open"]
@@ -192,7 +175,7 @@ class Worker:
 
     def _fits(self, study: Study, trials: list[Trial]) -> bool:
         """Whether a trial can be expected to end in time, and to find memory."""
-        if available_mb() < expected_mb(study.base) and any(claims.held(s.claims, n) for s, n in self._all()):
+        if available_mb() < expected_mb(study.base) and any(self._held(*one) for one in self._all()):
             return False
         done = [trial.seconds for trial in trials if trial.state == "complete"]
         if not done or self.deadline == float("inf"):
