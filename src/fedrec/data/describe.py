@@ -10,8 +10,8 @@ import numpy as np
 
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import default_data_dir
-from fedrec.data.readers.values import ORDER_ONLY, unit_of
 from fedrec.data.sources import SOURCES, Source
+from fedrec.data.understood import ORDER_ONLY, unit_of
 
 
 @dataclass(frozen=True)

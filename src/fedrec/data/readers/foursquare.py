@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 
 from fedrec.data import limits
 from fedrec.data.readers import meanings
@@ -20,8 +21,6 @@ TIME_FORMAT = "%a %b %d %H:%M:%S +0000 %Y"
 
 def read(path: Path) -> Rows:
     """``dataset_TSMC2014_NYC.txt`` or ``_TKY.txt``; the name of its category stands for a venue's title."""
-    import pyarrow.compute as pc
-
     table = Table.open(path, "\t", quoted=False, encoding="latin-1")
     place = partial(table.place, header_lines=0)
     data = table.parse(NAMES, 0, NAMES).data

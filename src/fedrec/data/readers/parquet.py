@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from fedrec.data import limits
 from fedrec.data.readers import typed
 from fedrec.data.readers.faults import SHARE
@@ -19,9 +22,6 @@ NAMES = 1 << 24
 
 def read(path: Path, *, chosen: Mapping[str, str] | None = None, share: float = SHARE) -> Rows:
     """Rows of a Parquet file; columns are recognised by name as in a CSV with a header."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     if not path.is_file():
         raise BadInput(f"cannot read {path}: not a plain file")
     try:
@@ -45,7 +45,7 @@ def read(path: Path, *, chosen: Mapping[str, str] | None = None, share: float = 
                 raise limits.too_large(path, limits.largest())
         with parquet.ParquetFile(path, read_dictionary=texts, **options) as file:
             table = file.read(list(used.values()))
-    except typed.failures() as problem:
+    except typed.FAILURES as problem:
         raise limits.unreadable(path, str(problem) or type(problem).__name__) from problem
     try:
         return typed.rows_of_table(table, used, found, str(path), "Parquet", share)

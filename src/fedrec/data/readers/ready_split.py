@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from fedrec.data.interactions import TEST, TRAIN, VALID
 from fedrec.data.readers import delimited, movielens, parquet
@@ -31,8 +32,6 @@ def part_files(folder: Path) -> dict[str, Path]:
 
 def read(folder: Path) -> Rows:
     """All parts, one after another, with ``part`` saying which."""
-    import pyarrow as pa
-
     files = part_files(folder)
     for part in ("train", "test"):
         if part not in files:

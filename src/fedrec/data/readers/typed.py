@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fedrec.data import limits
@@ -16,24 +18,15 @@ from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 FRAME = "DataFrame"
 TEXT = ("user", "item", "client", "title")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+FAILURES = (
+    OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, AttributeError,
+)  # fmt: skip
+"""What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
 WHOLE = 2.0**53
 """Floats above this are no longer exact whole numbers."""
-
-
-def failures() -> tuple[type[Exception], ...]:
-    """What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
-    import pyarrow as pa
-
-    return (
-        OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError,
-        AttributeError,
-    )  # fmt: skip
 
 
 def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> dict[str, str]:
@@ -57,14 +50,12 @@ def read_frame(frame: Any, *, chosen: Mapping[str, str] | None = None, share: fl
         table = _as_arrow(frame)
         found = [str(name) for name in table.column_names]
         table = table.rename_columns(found)
-    except failures() as problem:
+    except FAILURES as problem:
         raise limits.unreadable(f"the {FRAME}", str(problem) or type(problem).__name__) from problem
     return rows_of_table(table, wanted(found, FRAME, chosen), found, FRAME, FRAME, share)
 
 
 def _as_arrow(frame: Any) -> pa.Table:
-    import pyarrow as pa
-
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatch):
@@ -95,7 +86,7 @@ def rows_of_table(
                 ratings = _as_numbers(plain[what])
             elif what == "time":
                 times = _as_times(plain[what])
-        except failures() as problem:
+        except FAILURES as problem:
             kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
             raise BadInput(
                 f"{faults.place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
@@ -113,9 +104,6 @@ def rows_of_table(
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without an encoding of its own."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind: Any = column.type
     if pa.types.is_dictionary(kind):
         widest = 0
@@ -130,9 +118,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedArray:
     """Ids as text; whole numbers stored as floats (a habit of pandas) lose their '.0'."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_null(column.type):
         return pa.chunked_array([pa.nulls(len(column), pa.string())])
     if pa.types.is_floating(column.type):
@@ -148,15 +133,10 @@ def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedAr
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _is_text(column.type):
         values, bad, _ = numbers(pc.cast(column, pa.string()))
         return values, bad
@@ -165,9 +145,6 @@ def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _as_times(column: pa.ChunkedArray) -> Times:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _is_text(column.type):
         return moments(pc.cast(column, pa.string()))
     missing = np.asarray(pc.is_null(column).to_numpy(), dtype=np.bool_)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrec.data.assemble import numeric_order
+from fedrec.data.interactions import numeric_order
 from fedrec.errors import BadInput
 
 
