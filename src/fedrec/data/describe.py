@@ -35,7 +35,7 @@ class Summary:
     titles: bool
     clients: int
     """Data holders: the users themselves unless the data says otherwise."""
-    parts: tuple[int, int, int] | None
+    parts: tuple[int, ...] | None
     """Interactions in train, valid and test of a ready split."""
     notes: tuple[str, ...]
 
@@ -44,11 +44,6 @@ def describe(data: Interactions) -> Summary:
     """The numbers of a data set."""
     per_user = np.bincount(data.users, minlength=data.n_users)
     first, last = _days(data)
-    clients = data.n_users if data.client_of_user is None else len(np.unique(data.client_of_user))
-    parts = None
-    if data.part is not None:
-        train, valid, test = np.bincount(data.part, minlength=3).tolist()
-        parts = (train, valid, test)
     return Summary(
         name=data.name,
         users=data.n_users,
@@ -62,8 +57,8 @@ def describe(data: Interactions) -> Summary:
         last_time=last,
         ordered=data.times is not None,
         titles=data.titles is not None,
-        clients=clients,
-        parts=parts,
+        clients=data.n_users if data.client_of_user is None else len(np.unique(data.client_of_user)),
+        parts=None if data.part is None else tuple(np.bincount(data.part, minlength=3).tolist()),
         notes=data.notes,
     )
 
