@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from fedrec.laws import absence, blocks, learning, messages, nodes, resume, secured, threads
+from fedrec.laws import absence, equal_runs, learning, messages, nodes, threads
 from fedrec.laws.broken import LawBroken
 
 Check = Callable[[str], None]
@@ -25,15 +25,15 @@ LAWS = (
     Law(
         1,
         "a block of clients gives what blocks of one give; nothing is written at a distance",
-        (blocks.same_in_any_blocks, blocks.nothing_at_a_distance, blocks.nothing_on_the_method),
+        (equal_runs.same_in_any_blocks, equal_runs.nothing_at_a_distance, equal_runs.nothing_on_the_method),
     ),
     Law(2, "nodes that exchange bytes give what one process gives", (nodes.nodes_give_the_same,)),
     Law(
         3,
         "the same seed gives the same result, whatever the number of threads",
-        (blocks.same_twice, threads.same_with_any_threads),
+        (equal_runs.same_twice, threads.same_with_any_threads),
     ),
-    Law(4, "reordering clients reorders results and changes nothing else", (blocks.same_in_any_order,)),
+    Law(4, "reordering clients reorders results and changes nothing else", (equal_runs.same_in_any_order,)),
     Law(
         5,
         "a client that does not take part keeps its private state",
@@ -44,12 +44,12 @@ LAWS = (
         "messages round-trip through the wire; private values stay",
         (messages.messages_round_trip, messages.private_stays, messages.strangers_are_refused),
     ),
-    Law(7, "a run stopped and resumed equals the run that was not stopped", (resume.resumed_equals_whole,)),
+    Law(7, "a run stopped and resumed equals the run that was not stopped", (equal_runs.resumed_equals_whole,)),
     Law(8, "on a planted world the method finds the answer", (learning.the_answer_is_found,)),
     Law(
         10,
         "where a sum suffices, secure sums give the metrics of plain uploads",
-        (secured.secure_sums_change_nothing,),
+        (equal_runs.secure_sums_change_nothing,),
     ),
 )
 """Laws of a method. Laws 9 and 11 are about kernels and protocols."""
