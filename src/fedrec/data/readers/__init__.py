@@ -9,33 +9,30 @@ from pathlib import Path
 from fedrec.data import limits
 from fedrec.data.readers import (
     delimited,
-    foursquare,
     movielens,
-    parquet,
     publishers,
     ready_split,
     recbole,
     sequences,
+    typed,
     yelp,
 )
 from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
 
-Reader = Callable[[Path], Rows]
-
-READERS: dict[str, Reader] = {
+READERS: dict[str, Callable[..., Rows]] = {
     "recbole": recbole.read,
     "movielens-tabs": movielens.read_tabs,
     "movielens-colons": movielens.read_colons,
     "movielens-titled": movielens.read_titled,
     "delimited": delimited.read,
     "published": partial(delimited.read, given=False, cut_end=True),
-    "parquet": parquet.read,
+    "parquet": typed.read_parquet,
     "sequences": sequences.read,
     "ready-split": ready_split.read,
     "lastfm": publishers.lastfm,
     "book-crossing": publishers.book_crossing,
-    "foursquare": foursquare.read,
+    "foursquare": publishers.foursquare,
     "yelp": yelp.read,
     "tenrec": publishers.tenrec,
     "microlens": publishers.microlens,
@@ -57,7 +54,7 @@ KNOWN_FILES: tuple[tuple[str, str], ...] = (
 """File names that say their format."""
 
 DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip"}
-NAMED: dict[str, Callable[..., Rows]] = {"delimited": delimited.read, "recbole": recbole.read, "parquet": parquet.read}
+NAMED = ("delimited", "recbole", "parquet")
 """Readers of files that name their columns, so that a person can say which is which."""
 
 
@@ -72,7 +69,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
         raise BadInput(f"no such file or folder: {path}")
     form = format_of(path)
     if columns and form in NAMED:
-        return NAMED[form](path, chosen=columns)
+        return READERS[form](path, chosen=columns)
     _no_columns(columns, path)
     return READERS[form](path)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
@@ -19,6 +21,10 @@ from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
 FRAME = "DataFrame"
+CELL = 8
+"""Bytes that a cell takes at least, once it is read."""
+NAMES = 1 << 24
+"""Bytes of names, and number of things, in a file's own description."""
 TEXT = ("user", "item", "client", "title")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FAILURES = (
@@ -65,6 +71,39 @@ def _as_arrow(frame: Any) -> pa.Table:
     if hasattr(frame, "to_arrow"):
         return frame.to_arrow()
     return pa.table(frame)
+
+
+def read_parquet(path: Path, *, chosen: Mapping[str, str] | None = None, share: float = SHARE) -> Rows:
+    """Rows of a Parquet file; columns are recognised by name as in a CSV with a header."""
+    if not path.is_file():
+        raise BadInput(f"cannot read {path}: not a plain file")
+    try:
+        packed = path.stat().st_size
+        limit = limits.unpacked(packed)
+        options = {
+            "thrift_string_size_limit": NAMES,
+            "thrift_container_size_limit": NAMES,
+            "page_checksum_verification": True,
+        }
+        with parquet.ParquetFile(path, **options) as file:
+            schema, meta = file.schema_arrow, file.metadata
+            found = [str(name) for name in schema.names]
+            used = wanted(found, str(path), chosen)
+            # what is said once in the file stays said once in memory
+            texts = [name for name in used.values() if pa.types.is_string(schema.field(name).type)]
+            rows, groups = meta.num_rows, [meta.row_group(index) for index in range(meta.num_row_groups)]
+            if max(rows, sum(group.num_rows for group in groups)) * len(used) * CELL > limit:
+                raise limits.too_large(path, limit)
+            if sum(group.total_byte_size for group in groups) > limits.largest():
+                raise limits.too_large(path, limits.largest())
+        with parquet.ParquetFile(path, read_dictionary=texts, **options) as file:
+            table = file.read(list(used.values()))
+    except FAILURES as problem:
+        raise limits.unreadable(path, str(problem) or type(problem).__name__) from problem
+    try:
+        return rows_of_table(table, used, found, str(path), "Parquet", share)
+    except BadInput as bad:
+        raise bad if str(path) in str(bad) else BadInput(f"{path}: {bad}") from bad
 
 
 def rows_of_table(
