@@ -14,10 +14,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from fedrec.data import archives, checksums, limits
-from fedrec.data.checksums import Checksum
+from fedrec.data.checksums import Checksum, put
 from fedrec.data.download import Failed, download
 from fedrec.data.load import default_data_dir
-from fedrec.data.placing import put
 from fedrec.data.sources import Remote, Source, Wheel, find
 from fedrec.data.synthetic import WORLDS
 from fedrec.errors import BadInput
