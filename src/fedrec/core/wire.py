@@ -75,31 +75,27 @@ def encode(message: Wire, form: Form = Form()) -> bytes:
 
 def decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]] | None = None) -> Message:
     """The message of this type in these bytes; ``forms`` are the classes a field may be folded into."""
+    from safetensors.numpy import load
+
     try:
-        return _decode(kind, data, forms or {})
+        about, forms = _about(data), forms or {}
+        if about.get("type") != _kind(kind):
+            raise WireError(f"expected {_kind(kind)}, got {str(about.get('type'))[:80]!r}")
+        nested: dict[str, type[Any]] = {}
+        for path, name in dict(about.get("nested", {})).items():
+            if name not in forms or "." in path:
+                raise WireError("a field is folded into a form that there is not")
+            nested[path] = forms[name]
+        arrays = load(data)
+        built: Message = _rebuild(kind, "", arrays, nested)
+        if arrays or nested:
+            raise WireError(f"{_kind(kind)} has no field {str(next(iter(arrays or nested)))[:80]!r}")
+        return built
     except WireError:
         raise
     except Exception as problem:
         said = " ".join(str(problem).split())[:200]
         raise WireError(f"not a message: {type(problem).__name__}: {said}") from None
-
-
-def _decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]]) -> Message:
-    from safetensors.numpy import load
-
-    about = _about(data)
-    if about.get("type") != _kind(kind):
-        raise WireError(f"expected {_kind(kind)}, got {str(about.get('type'))[:80]!r}")
-    nested: dict[str, type[Any]] = {}
-    for path, name in dict(about.get("nested", {})).items():
-        if name not in forms or "." in path:
-            raise WireError("a field is folded into a form that there is not")
-        nested[path] = forms[name]
-    arrays = load(data)
-    built: Message = _rebuild(kind, "", arrays, nested)
-    if arrays or nested:
-        raise WireError(f"{_kind(kind)} has no field {str(next(iter(arrays or nested)))[:80]!r}")
-    return built
 
 
 def _about(data: bytes) -> dict[str, Any]:
