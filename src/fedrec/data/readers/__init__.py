@@ -60,23 +60,16 @@ NAMED = ("delimited", "recbole", "parquet")
 
 def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
     """Rows of a person's own file or folder in any known format; ``columns``: meaning to column name."""
-    if path.is_dir():
-        if ready_split.part_files(path):
-            _no_columns(columns, path)
-            return ready_split.read(path)
-        path = _only_file(path)
-    elif not path.exists():
+    if not path.exists():
         raise BadInput(f"no such file or folder: {path}")
-    form = format_of(path)
-    if columns and form in NAMED:
-        return READERS[form](path, chosen=columns)
-    _no_columns(columns, path)
-    return READERS[form](path)
-
-
-def _no_columns(columns: Mapping[str, str] | None, path: Path) -> None:
-    if columns:
+    if path.is_dir() and not ready_split.part_files(path):
+        path = _only_file(path)
+    form = "ready-split" if path.is_dir() else format_of(path)
+    if not columns:
+        return READERS[form](path)
+    if form not in NAMED:
         raise BadInput(f"{path} names no columns, so --columns has nothing to choose from")
+    return READERS[form](path, chosen=columns)
 
 
 def format_of(path: Path) -> str:

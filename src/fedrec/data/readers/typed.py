@@ -78,8 +78,7 @@ def read_parquet(path: Path, *, chosen: Mapping[str, str] | None = None, share: 
     if not path.is_file():
         raise BadInput(f"cannot read {path}: not a plain file")
     try:
-        packed = path.stat().st_size
-        limit = limits.unpacked(packed)
+        limit = limits.unpacked(path.stat().st_size)
         options = {
             "thrift_string_size_limit": NAMES,
             "thrift_container_size_limit": NAMES,

@@ -87,8 +87,7 @@ def moments(column: pa.ChunkedArray) -> Times:
     """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written)."""
     words = trimmed(column)
     try:
-        whole = np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64)
-        return in_range(whole)
+        return in_range(np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64))
     except pa.ArrowInvalid:
         pass
     values, bad, _ = numbers(words)
@@ -109,8 +108,8 @@ def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = 
     with np.errstate(invalid="ignore"):
         bad = bad | ~(np.abs(values.astype(np.float64)) < FARTHEST)
     usable = values[~bad]
-    unit = 1 if len(usable) == 0 else unit_of(usable)
-    if len(usable) and unit > 1:  # seconds among milliseconds would come first, whenever they were
+    unit = unit_of(usable) if len(usable) else 1
+    if unit > 1:  # seconds among milliseconds would come first, whenever they were
         small = ~bad & (values > ORDER_ONLY) & (np.abs(values) < 10**11)
         if small.any():
             return Times(values, bad | small, unit_name(unit), f"is in seconds where others are in {unit_name(unit)}")
