@@ -33,7 +33,6 @@ class Checksum:
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

@@ -111,15 +111,8 @@ def listing(data_dir: Path | None = None) -> list[Listed]:
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     worlds = [Listed(name, title, (), "made by code", True, None) for name, title in MADE_BY_CODE]
     known = [
-        Listed(
-            source.name,
-            source.title,
-            source.papers,
-            origin(source),
-            source.find(folder / source.name) is not None,
-            folder / source.name,
-        )
-        for source in SOURCES.values()
+        Listed(s.name, s.title, s.papers, origin(s), s.find(folder / s.name) is not None, folder / s.name)
+        for s in SOURCES.values()
     ]
     return worlds + known
 
