@@ -26,7 +26,7 @@ def check(
     The file is imported, that is: its code is run. Exit status 1 where a law is broken.
     """
     from fedrec.laws.checking import check as outcomes_of
-    from fedrec.laws.from_file import methods_in
+    from fedrec.laws.checking import methods_in
 
     chosen = chosen_laws(laws)
     broken = False

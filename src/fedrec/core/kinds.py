@@ -45,8 +45,7 @@ class Kinds:
     def __init__(self, *parts: Any) -> None:
         """From live values, classes or type hints: their dataclasses, and those of their fields."""
         self._named: dict[str, list[type[Any]]] = {}
-        for part in parts:
-            self._add(part)
+        self._add(parts)
 
     @property
     def names(self) -> list[str]:
@@ -59,24 +58,21 @@ class Kinds:
         found = [k for k in self._named.get(name, ()) if not wanted or issubclass(k, wanted)]
         return found[0] if len(found) == 1 else None
 
-    def _add(self, part: Any) -> None:
-        if isinstance(part, type) and dataclasses.is_dataclass(part):
-            self._add_class(part)
-        elif isinstance(part, Parts):
-            self._add_all(part.hints.values())
-        elif typing.get_args(part):
-            self._add_all(typing.get_args(part))
-        elif dataclasses.is_dataclass(part):
-            self._add_class(type(part))
-            self._add_all(getattr(part, field.name) for field in dataclasses.fields(part))
-        elif isinstance(part, dict):
-            self._add_all(part.values())
-        elif isinstance(part, list | tuple):
-            self._add_all(part)
-
-    def _add_all(self, parts: Iterable[Any]) -> None:
+    def _add(self, parts: Iterable[Any]) -> None:
         for part in parts:
-            self._add(part)
+            if isinstance(part, type) and dataclasses.is_dataclass(part):
+                self._add_class(part)
+            elif isinstance(part, Parts):
+                self._add(part.hints.values())
+            elif typing.get_args(part):
+                self._add(typing.get_args(part))
+            elif dataclasses.is_dataclass(part):
+                self._add_class(type(part))
+                self._add(getattr(part, field.name) for field in dataclasses.fields(part))
+            elif isinstance(part, dict):
+                self._add(part.values())
+            elif isinstance(part, list | tuple):
+                self._add(part)
 
     def _add_class(self, kind: type[Any]) -> None:
         own = state_name(kind)
@@ -87,7 +83,7 @@ class Kinds:
             names.append(f"{kind.__module__}:{kind.__qualname__}")
         for name in names:
             self._named.setdefault(name, []).append(kind)
-        self._add_all(field_hints(kind).values())
+        self._add(field_hints(kind).values())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -66,8 +66,8 @@ def encode(message: Wire, form: Form = Form()) -> bytes:
     from safetensors.numpy import save
 
     arrays = dict(message_arrays(message, form))
-    nested = {path: _kind(type(content)) for path, _, content in _contents(message) if isinstance(content, Wire)}
-    about = {"type": _kind(type(message)), "form": dataclasses.asdict(form), "nested": nested}
+    nested = {path: type(content).__qualname__ for path, _, content in _contents(message) if isinstance(content, Wire)}
+    about = {"type": type(message).__qualname__, "form": dataclasses.asdict(form), "nested": nested}
     # one key: safetensors writes several in no fixed order, and equal messages should have equal bytes
     header = {"fedrec": json.dumps(about, sort_keys=True)}
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=header)
@@ -75,31 +75,27 @@ def encode(message: Wire, form: Form = Form()) -> bytes:
 
 def decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]] | None = None) -> Message:
     """The message of this type in these bytes; ``forms`` are the classes a field may be folded into."""
+    from safetensors.numpy import load
+
     try:
-        return _decode(kind, data, forms or {})
+        about, forms = _about(data), forms or {}
+        if about.get("type") != kind.__qualname__:
+            raise WireError(f"expected {kind.__qualname__}, got {str(about.get('type'))[:80]!r}")
+        nested: dict[str, type[Any]] = {}
+        for path, name in dict(about.get("nested", {})).items():
+            if name not in forms or "." in path:
+                raise WireError("a field is folded into a form that there is not")
+            nested[path] = forms[name]
+        arrays = load(data)
+        built: Message = _rebuild(kind, "", arrays, nested)
+        if arrays or nested:
+            raise WireError(f"{kind.__qualname__} has no field {str(next(iter(arrays or nested)))[:80]!r}")
+        return built
     except WireError:
         raise
     except Exception as problem:
         said = " ".join(str(problem).split())[:200]
         raise WireError(f"not a message: {type(problem).__name__}: {said}") from None
-
-
-def _decode(kind: type[Message], data: bytes, forms: Mapping[str, type[Any]]) -> Message:
-    from safetensors.numpy import load
-
-    about = _about(data)
-    if about.get("type") != _kind(kind):
-        raise WireError(f"expected {_kind(kind)}, got {str(about.get('type'))[:80]!r}")
-    nested: dict[str, type[Any]] = {}
-    for path, name in dict(about.get("nested", {})).items():
-        if name not in forms or "." in path:
-            raise WireError("a field is folded into a form that there is not")
-        nested[path] = forms[name]
-    arrays = load(data)
-    built: Message = _rebuild(kind, "", arrays, nested)
-    if arrays or nested:
-        raise WireError(f"{_kind(kind)} has no field {str(next(iter(arrays or nested)))[:80]!r}")
-    return built
 
 
 def _about(data: bytes) -> dict[str, Any]:
@@ -156,10 +152,6 @@ def rounded(message: Message, form: Form) -> Message:
 
     fields = dataclasses.fields(message)  # type: ignore[arg-type]
     return dataclasses.replace(message, **{f.name: through(getattr(message, f.name)) for f in fields})  # type: ignore[type-var]
-
-
-def _kind(kind: type[Any]) -> str:
-    return kind.__qualname__
 
 
 def _contents(message: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
@@ -256,7 +248,7 @@ def _rebuild(kind: type[Any], prefix: str, arrays: dict[str, NDArray[Any]], nest
             return _scalar(path, arrays.pop(path), scalar) if scalar else _uncast(arrays.pop(path))
         if type(None) in options:
             return None
-        raise WireError(f"{_kind(kind)} lacks the field {path[:80]!r}")
+        raise WireError(f"{kind.__qualname__} lacks the field {path[:80]!r}")
 
     built: dict[str, Any] = {}
     for spec in dataclasses.fields(kind):

@@ -16,18 +16,9 @@ from fedrec.errors import BadInput
 
 MEMBERS = 10_000
 BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    OSError,
-    RuntimeError,  # a password, a compression that is not built in
-    ValueError,
-    OverflowError,
-    MemoryError,
-    KeyError,
-    IndexError,
-)
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, OverflowError, MemoryError, KeyError,
+    IndexError, RuntimeError,  # the last for a password, or a compression that is not built in
+)  # fmt: skip
 """What Python's reader raises for a damaged archive, depending on where the damage is."""
 
 

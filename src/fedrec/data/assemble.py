@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fedrec.data import limits
-from fedrec.data.interactions import Interactions, renumbered
+from fedrec.data.interactions import Interactions, numeric_order, renumbered
 from fedrec.data.readers.rows import Rows
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FIXED_WIDTH = 8
 """Ids all of one length, at least this long (ISBN, ASIN, hashes), may mix digits and letters."""
@@ -86,9 +84,6 @@ def _rated(rows: Rows, name: str, min_rating: float | None) -> NDArray[np.int64]
 
 def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.str_]]:
     """An index per row, and the ids it points to, in order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     coded = pc.dictionary_encode(pc.utf8_trim_whitespace(column)).combine_chunks()
     if isinstance(coded, pa.ChunkedArray):  # combine_chunks of no chunks
         coded = coded.chunk(0)
@@ -106,8 +101,6 @@ def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.i
 
 def _refuse_wide(distinct: pa.Array, codes: NDArray[np.int32], what: str, rows: Rows) -> None:
     """Refuse ids that would take too much memory: all are stored as wide as the widest."""
-    import pyarrow.compute as pc
-
     lengths = np.asarray(pc.utf8_length(distinct).to_numpy(zero_copy_only=False), dtype=np.int64)
     widest = int(lengths.argmax())
 
@@ -122,13 +115,6 @@ def _refuse_wide(distinct: pa.Array, codes: NDArray[np.int32], what: str, rows: 
             f"{place()}: a {what} id of {int(lengths[widest])} characters where {len(lengths)} others have "
             f"{lengths.mean():.0f} on average would take {limits.size(table)}; shorten it"
         )
-
-
-def numeric_order(ids: NDArray[np.str_]) -> NDArray[np.int64]:
-    """The order of ids that are whole numbers; equal numbers ('7', '07') in text order."""
-    if ids.dtype.itemsize // 4 <= 18:  # fits 64 bits
-        return np.lexsort((ids, ids.astype(np.int64)))
-    return np.array(sorted(range(len(ids)), key=lambda i: (int(ids[i]), ids[i])), dtype=np.int64)
 
 
 def _refuse_mixed(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fedrec.data import limits
-from fedrec.data.placing import put
 from fedrec.errors import BadInput
 
 FILE = "checksums.json"
@@ -32,7 +33,6 @@ class Checksum:
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -59,6 +59,21 @@ def record(data_dir: Path, entries: Mapping[str, Checksum]) -> None:
     together = {**recorded(data_dir), **entries}
     text = json.dumps({key: asdict(together[key]) for key in sorted(together)}, indent=1)
     put(data_dir / FILE, (text + "\n").encode("utf-8"))
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def verify(data_dir: Path, files: Iterable[Path]) -> None:

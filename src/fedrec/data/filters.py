@@ -1,4 +1,4 @@
-"""The papers' filter: users with too few interactions leave, and then the items nobody has."""
+"""Other users of the same data: without those who have too few interactions, as in the papers, or several times."""
 
 from __future__ import annotations
 
@@ -49,3 +49,24 @@ def keep_users(data: Interactions, stay: NDArray[np.bool_]) -> Interactions:
         client_ids=client_ids,
         part=None if data.part is None else data.part[rows],
     )
+
+
+def replicate(data: Interactions, copies: int) -> Interactions:
+    """Every user ``copies`` times, the copies named ``ID#2``, ``ID#3``, ...; for questions of scale, not of quality."""
+    if copies == 1:
+        return data
+    if data.client_of_user is not None:
+        raise BadInput(f"{data.name} has clients with several users; copies are made of users that are clients")
+    ids = np.array(
+        [str(user) if copy == 0 else f"{user}#{copy + 1}" for copy in range(copies) for user in data.user_ids]
+    )
+    if len(np.unique(ids)) < len(ids):
+        raise BadInput(f"{data.name} has user ids that end like those of copies (#2); leave --copies out")
+    return replace(
+        data,
+        users=(np.tile(data.users, copies) + np.repeat(np.arange(copies) * data.n_users, len(data))).astype(np.int32),
+        items=np.tile(data.items, copies),
+        user_ids=ids,
+        times=None if data.times is None else np.tile(data.times, copies),
+        part=None if data.part is None else np.tile(data.part, copies),
+    ).with_notes(f"every user {copies} times")

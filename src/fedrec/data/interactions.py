@@ -78,3 +78,10 @@ def renumbered(codes: Int32) -> tuple[Int64, Int32]:
     """The numbers in use, ascending, and the place of each of ``codes`` among those."""
     counts = np.bincount(codes)
     return np.flatnonzero(counts), (np.cumsum(counts > 0, dtype=np.int32) - np.int32(1))[codes]
+
+
+def numeric_order(ids: NDArray[np.str_]) -> NDArray[np.int64]:
+    """The order of ids that are whole numbers; equal numbers ('7', '07') in text order."""
+    if ids.dtype.itemsize // 4 <= 18:  # fits 64 bits
+        return np.lexsort((ids, ids.astype(np.int64)))
+    return np.array(sorted(range(len(ids)), key=lambda i: (int(ids[i]), ids[i])), dtype=np.int64)

@@ -75,16 +75,18 @@ def _found(
     seed: int,
 ) -> tuple[Interactions, int | None]:
     """The data, and the filter that goes with it."""
-    from fedrec.data.readers import columns as meanings
-    from fedrec.data.readers import typed
+    if isinstance(columns, str):
+        from fedrec.data.readers.columns import parse
 
-    chosen = meanings.parse(columns) if isinstance(columns, str) else dict(columns or {})
-    if typed.is_frame(name):
-        from fedrec.data.assemble import assemble
-
-        return assemble(typed.read_frame(name, chosen=chosen), "frame", min_rating), None
+        columns = parse(columns)
+    chosen = dict(columns or {})
     if not isinstance(name, str | Path):
-        raise BadInput(f"data of type {type(name).__name__} cannot be used; give a name, a file or a DataFrame")
+        from fedrec.data.assemble import assemble
+        from fedrec.data.readers import typed
+
+        if not typed.is_frame(name):
+            raise BadInput(f"data of type {type(name).__name__} cannot be used; give a name, a file or a DataFrame")
+        return assemble(typed.read_frame(name, chosen=chosen), "frame", min_rating), None
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     name = str(name)
     if name == IN_MEMORY:

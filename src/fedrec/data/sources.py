@@ -105,11 +105,8 @@ class Source:
         """What is there to read in the data set's folder, and how."""
         if not folder.is_dir():
             return None
-        for layout in self.layouts:
-            path = layout.find(folder)
-            if path is not None:
-                return path, layout
-        return None
+        found = ((layout.find(folder), layout) for layout in self.layouts)
+        return next(((path, layout) for path, layout in found if path is not None), None)
 
 
 def _table() -> dict[str, Source]:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+UNITS = ((10**17, 10**9, "nanoseconds"), (10**14, 10**6, "microseconds"), (10**11, 10**3, "milliseconds"))
+"""Numbers above the first are so many to a second."""
+ORDER_ONLY = 10**8
+"""Numbers that all stay below this are an order, not moments."""
+
 
 @dataclass(frozen=True)
 class Understood:
@@ -72,3 +80,14 @@ class Understood:
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def unit_of(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
+    """How many of these numbers make a second."""
+    most = max(abs(float(values.max())), abs(float(values.min())))
+    return next((per_second for above, per_second, _ in UNITS if most > above), 1)
+
+
+def unit_name(per_second: int) -> str:
+    """The name of that unit."""
+    return next((name for _, per, name in UNITS if per == per_second), "seconds")

@@ -38,7 +38,6 @@ class Collecting:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was collected."""
         self._values: dict[Part, dict[str, Float64]] = {part: {} for part in self.held}
         if self._counting is not None:
             self._counting.begin()

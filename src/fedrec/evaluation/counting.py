@@ -36,7 +36,6 @@ class Counting:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was counted."""
         self.counts = np.zeros((self.users, 2, 4), np.int64)
         self.scored = np.zeros(self.users, bool)
 

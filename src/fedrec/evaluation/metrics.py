@@ -94,17 +94,14 @@ class MetricSet:
 
     @property
     def full(self) -> tuple[Metric, ...]:
-        """Those over the full ranking."""
         return tuple(m for m in self.metrics if not m.sampled and not m.published)
 
     @property
     def sampled(self) -> tuple[Metric, ...]:
-        """Those among sampled candidates."""
         return tuple(m for m in self.metrics if m.sampled)
 
     @property
     def published(self) -> tuple[Metric, ...]:
-        """Those computed the way public code does."""
         return tuple(m for m in self.metrics if m.published)
 
 

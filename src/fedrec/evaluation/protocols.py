@@ -192,7 +192,6 @@ PROTOCOLS: dict[str, Protocol] = {
 
 
 def find(name: str) -> Protocol:
-    """The protocol of this name."""
     if name not in PROTOCOLS:
         raise unknown("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]

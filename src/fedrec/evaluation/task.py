@@ -87,11 +87,12 @@ class Task:
 def assemble(protocol: Rules, data: Interactions, seed: int, part: Parts) -> Task:
     """The task that follows from the part of each interaction."""
     order = time_order(data)
-    train, valid, test = (by_user(data, order[part[order] == which]) for which in (TRAIN, VALID, TEST))
+    train, valid = (by_user(data, order[part[order] == which]) for which in (TRAIN, VALID))
+    tested = order[part[order] == TEST]
+    if protocol.drop_unseen_targets:  # items that nobody trains on
+        tested = tested[np.isin(data.items[tested], train.values)]
     exclude = sort_lists(by_user(data, order) if protocol.negatives == "all" else train)
-    if protocol.drop_unseen_targets:
-        test = keep_items(test, np.bincount(train.values, minlength=data.n_items) > 0)
-    return Task(protocol, data, seed, train, exclude, valid, test)
+    return Task(protocol, data, seed, train, exclude, valid, by_user(data, tested))
 
 
 def thinned(task: Task, share: float) -> Task:
@@ -138,10 +139,3 @@ def union(left: Ragged, right: Ragged) -> Ragged:
     owners = np.concatenate([left.owners, right.owners])
     values = np.concatenate([left.values, right.values])
     return Ragged(offsets(left.counts + right.counts), values[np.lexsort((values, owners))])
-
-
-def keep_items(lists: Ragged, wanted: NDArray[np.bool_]) -> Ragged:
-    """The lists without the items that are not wanted."""
-    keep = wanted[lists.values]
-    counts = np.bincount(lists.owners[keep], minlength=len(lists))
-    return Ragged(offsets(counts), lists.values[keep])

@@ -12,11 +12,11 @@ from fedrec.core.method import Method
 from fedrec.core.population import Population, population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
+from fedrec.data.filters import replicate
 from fedrec.data.fingerprint import Fingerprint, fingerprint
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
-from fedrec.data.replicate import replicate
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task

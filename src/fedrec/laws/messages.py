@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
 from fedrec.core import wire
 from fedrec.core.messages import Axis, fields_of
-from fedrec.core.method import Keys
+from fedrec.core.method import Keys, Update
 from fedrec.core.state import flatten
 from fedrec.laws.broken import Comparison
 from fedrec.laws.small_runs import SEED, simulator, world
+from fedrec.simulate.runtime import Simulator
 
 TELLING = 3
 """So many numbers in a row that are found again in an upload are no coincidence."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Exchanged:
-    """One round's messages of all clients, and what stays behind."""
-
-    method: Any
-    server: Any
-    download: Any
-    update: Any
-
-
-def exchanged(method: str) -> Exchanged:
+def exchanged(method: str) -> tuple[Simulator, Any, Update[Any, Any]]:
+    """Before a first round: what holds the method and the server's state, what all clients receive, what they do."""
     sim = simulator(method, world("tiny"))
     block = sim.people.block
     download = sim.method.download(sim.server, block.clients)
-    return Exchanged(
-        sim.method, sim.server, download, sim.method.local_update(sim.private, download, block, Keys(SEED, 1))
-    )
+    return sim, download, sim.method.local_update(sim.private, download, block, Keys(SEED, 1))
 
 
 def messages_round_trip(method: str) -> None:
     """Law 6: what is encoded and decoded is the same again, of the size that is counted."""
     law = Comparison("6", method)
-    found = exchanged(method)
+    sim, download, update = exchanged(method)
     for rows in ("dense", "rows"):
         form = wire.Form(rows, "float64")
-        for kind, message in ((found.method.Download, found.download), (found.method.Upload, found.update.upload)):
+        for kind, message in ((sim.method.Download, download), (sim.method.Upload, update.upload)):
             data = wire.encode(message, form)
             back = wire.decode(kind, data)
             if rows == "rows":
@@ -63,20 +52,20 @@ def messages_round_trip(method: str) -> None:
 def private_stays(method: str) -> None:
     """Law 6: neither private state nor a model nor the server's state can be encoded, and none is in an upload."""
     law = Comparison("6", method)
-    found = exchanged(method)
-    kept = {"private state": found.update.private, "the server's state": found.server}
-    kept["a client's model"] = found.method.model(found.download)
-    if found.update.local is not None:
-        kept["a client's local model"] = found.update.local
+    sim, download, update = exchanged(method)
+    kept = {"private state": update.private, "the server's state": sim.server}
+    kept["a client's model"] = sim.method.model(download)
+    if update.local is not None:
+        kept["a client's local model"] = update.local
     for what, value in kept.items():
         try:
             wire.encode(value)
         except wire.WireError:
             continue
         raise law.broken(f"{what} ({type(value).__name__}) can be encoded; it must not be a message")
-    crossed = wire.encode(found.update.upload, wire.Form.of(found.method.settings))
-    for name, axis, content in fields_of(found.update.private):
-        if name in found.method.also_sent or axis is Axis.SHARED:
+    crossed = wire.encode(update.upload, wire.Form.of(sim.method.settings))
+    for name, axis, content in fields_of(update.private):
+        if name in sim.method.also_sent or axis is Axis.SHARED:
             continue
         for values in content.values() if isinstance(content, dict) else [content]:
             if isinstance(values, np.ndarray) and values.dtype.kind == "f" and _shows(values, crossed):
@@ -98,10 +87,10 @@ def _shows(values: Any, crossed: bytes) -> bool:
 def strangers_are_refused(method: str) -> None:
     """Law 6: a message of another type, or no message at all, is refused."""
     law = Comparison("6", method)
-    found = exchanged(method)
-    for what, data in (("a download", wire.encode(found.download)), ("nonsense", b"nonsense")):
+    sim, download, _ = exchanged(method)
+    for what, data in (("a download", wire.encode(download)), ("nonsense", b"nonsense")):
         try:
-            wire.decode(found.method.Upload, data)
+            wire.decode(sim.method.Upload, data)
         except wire.WireError:
             continue
         raise law.broken(f"{what} is taken for an upload")

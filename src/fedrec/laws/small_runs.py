@@ -21,6 +21,7 @@ from fedrec.data.ragged import Int64
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import find
 from fedrec.simulate.runtime import Simulator
+from fedrec.simulate.secured import SecureSimulator
 
 SMALL = {"dim": 4, "epochs": 2, "batch_size": 64}
 """Settings that make a round fast, where a method has them."""
@@ -81,8 +82,6 @@ def simulator(
     task = find_protocol(protocol).prepare(data, seed)
     method = method_of(name, **(settings or {}))
     if secure is not None:
-        from fedrec.simulate.secured import SecureSimulator
-
         return SecureSimulator(method, population(task), task, seed, secure, block_clients=block_clients)
     return Simulator(method, population(task), task, seed, block_clients=block_clients)
 

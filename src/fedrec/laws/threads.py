@@ -32,17 +32,13 @@ def same_with_any_threads(method: str) -> None:
 
 
 def _with(method: str, threads: int, torch_threads: int) -> tuple[Progress, Any]:
-    fields: Any = find(method).Settings.model_fields
-    settings = {key: value for key, value in WIDE.items() if key in fields}
-    with threads_set(threads, torch_threads):
-        sim = simulator(method, world("demo"), settings={**settings, **_narrow(method)}, block_clients=ALL)
-        return run(sim, plan(1)), sim.snapshot()
-
-
-def _narrow(method: str) -> dict[str, Any]:
-    """Where a method says how wide a small run of it is, that stands; chunks of such methods are settings."""
     kind: Any = find(method)
-    return {key: value for key, value in kind.small.items() if key in ("chunk", "dim") and "chunk" in kind.small}
+    settings = {key: value for key, value in WIDE.items() if key in kind.Settings.model_fields}
+    if "chunk" in kind.small:  # chunks are a setting, and the method says how wide a small run of it is
+        settings |= {key: value for key, value in kind.small.items() if key in ("chunk", "dim")}
+    with threads_set(threads, torch_threads):
+        sim = simulator(method, world("demo"), settings=settings, block_clients=ALL)
+        return run(sim, plan(1)), sim.snapshot()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrec.data import checksums, download, fetch, placing
+from fedrec.data import checksums, download, fetch
 from fedrec.data.fetch import get
 from fedrec.data.load import load
 from fedrec.data.sources import Layout, Remote, Source, Wheel
@@ -439,5 +439,5 @@ def test_put_cleans_up_after_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match="No space"):
-        placing.put(tmp_path / "a", b"x")
+        checksums.put(tmp_path / "a", b"x")
     assert names(tmp_path) == []

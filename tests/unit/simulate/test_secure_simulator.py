@@ -18,7 +18,7 @@ from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.broken import Comparison, LawBroken
-from fedrec.laws.secured import secure_sums_change_nothing
+from fedrec.laws.equal_runs import secure_sums_change_nothing
 from fedrec.laws.small_runs import plan, run, simulator, world
 from fedrec.methods.fedease import FedEase
 from fedrec.secure.contribution import FREE, MOST_LOSS, Guard, Parts, layout_of, loss_of

@@ -9,33 +9,30 @@ from pathlib import Path
 from fedrec.data import limits
 from fedrec.data.readers import (
     delimited,
-    foursquare,
     movielens,
-    parquet,
     publishers,
     ready_split,
     recbole,
     sequences,
+    typed,
     yelp,
 )
 from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
 
-Reader = Callable[[Path], Rows]
-
-READERS: dict[str, Reader] = {
+READERS: dict[str, Callable[..., Rows]] = {
     "recbole": recbole.read,
     "movielens-tabs": movielens.read_tabs,
     "movielens-colons": movielens.read_colons,
     "movielens-titled": movielens.read_titled,
     "delimited": delimited.read,
     "published": partial(delimited.read, given=False, cut_end=True),
-    "parquet": parquet.read,
+    "parquet": typed.read_parquet,
     "sequences": sequences.read,
     "ready-split": ready_split.read,
     "lastfm": publishers.lastfm,
     "book-crossing": publishers.book_crossing,
-    "foursquare": foursquare.read,
+    "foursquare": publishers.foursquare,
     "yelp": yelp.read,
     "tenrec": publishers.tenrec,
     "microlens": publishers.microlens,
@@ -57,29 +54,22 @@ KNOWN_FILES: tuple[tuple[str, str], ...] = (
 """File names that say their format."""
 
 DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip"}
-NAMED: dict[str, Callable[..., Rows]] = {"delimited": delimited.read, "recbole": recbole.read, "parquet": parquet.read}
+NAMED = ("delimited", "recbole", "parquet")
 """Readers of files that name their columns, so that a person can say which is which."""
 
 
 def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
     """Rows of a person's own file or folder in any known format; ``columns``: meaning to column name."""
-    if path.is_dir():
-        if ready_split.part_files(path):
-            _no_columns(columns, path)
-            return ready_split.read(path)
-        path = _only_file(path)
-    elif not path.exists():
+    if not path.exists():
         raise BadInput(f"no such file or folder: {path}")
-    form = format_of(path)
-    if columns and form in NAMED:
-        return NAMED[form](path, chosen=columns)
-    _no_columns(columns, path)
-    return READERS[form](path)
-
-
-def _no_columns(columns: Mapping[str, str] | None, path: Path) -> None:
-    if columns:
+    if path.is_dir() and not ready_split.part_files(path):
+        path = _only_file(path)
+    form = "ready-split" if path.is_dir() else format_of(path)
+    if not columns:
+        return READERS[form](path)
+    if form not in NAMED:
         raise BadInput(f"{path} names no columns, so --columns has nothing to choose from")
+    return READERS[form](path, chosen=columns)
 
 
 def format_of(path: Path) -> str:

@@ -32,22 +32,11 @@ def sniff(first_line: str) -> str:
     return next((mark for mark in DELIMITERS if mark in line), ",")
 
 
-def first_line(path: Path) -> str:
-    """The first line that is not empty."""
-    lines = head_lines(path)
-    return lines[0] if lines else ""
-
-
 def head_lines(path: Path) -> list[str]:
     """The first lines that are not empty; a last one that may be cut off is left out."""
     found = content.head(path, HEAD)
-    for mark, name in content.MARKS:
-        if found.startswith(mark):
-            return _lines(found.decode(name, "replace").lstrip("\ufeff"))
-    return _lines(found.decode("utf-8", "replace"))
-
-
-def _lines(text: str) -> list[str]:
+    encoding = next((name for mark, name in content.MARKS if found.startswith(mark)), "utf-8")
+    text = found.decode(encoding, "replace").lstrip("\ufeff")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [line for line in lines[:-1] or lines if line.strip()]
 
@@ -66,8 +55,7 @@ def read(
     ``chosen``: meaning to column name. ``share``: of rows that may be unreadable; of a person's own file, one in
     a hundred.
     """
-    mark = sniff(first_line(path))
-    table = Table.open(path, mark)
+    table = Table.open(path, sniff(next(iter(head_lines(path)), "")))
     cells = table.first()
     header = columns.is_header(cells, chosen)
     if chosen and not header:

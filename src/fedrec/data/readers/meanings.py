@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fedrec.data import limits
@@ -14,9 +15,6 @@ from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 EARLIEST_TIME = 10**8
 """A third column of whole numbers that are all above this is a time (1973), not a rating."""
@@ -37,8 +35,6 @@ def rows_of(
 
     ``headless``: a file without a header, whose third column may be a time.
     """
-    import pyarrow as pa
-
     for what in ("user", "item", "client"):
         if what in columns:
             check_ids(columns[what], what, faults)
@@ -100,7 +96,6 @@ def require_ids(users: pa.ChunkedArray, items: pa.ChunkedArray, faults: Faults) 
 
 def check_ids(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
     """Count rows without an id among the faults; an id that is too long or has line ends is never passed over."""
-    import pyarrow.compute as pc
 
     def rows(bad: pa.ChunkedArray) -> NDArray[np.bool_]:
         return np.asarray(pc.fill_null(bad, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -122,8 +117,6 @@ def check_ids(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
 
 def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str]:
     """Item id to title, out of two columns; the last title of an item counts."""
-    import pyarrow as pa
-
     pairs = (
         pa.table({"item": items, "title": titles}).group_by(["item"], use_threads=False).aggregate([("title", "last")])
     )

@@ -6,6 +6,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from fedrec.data.readers import delimited, recbole
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.table import Table
@@ -41,9 +44,6 @@ def read_titled(path: Path) -> Rows:
     Its ``ml-1m.item`` lists all movies in the publisher's order, so that the publisher's ids come back; without it,
     titles stay the ids.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = recbole.read(path)
     beside = path.with_name("ml-1m.item")
     rows = replace(rows, users=pc.replace_substring_regex(rows.users, "^1m_", ""))

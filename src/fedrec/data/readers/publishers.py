@@ -1,4 +1,4 @@
-"""Delimited tables as their publishers have them: Book-Crossing, LastFM, MicroLens and Tenrec, with titles beside."""
+"""Delimited tables as their publishers have them: Book-Crossing, Foursquare, LastFM, MicroLens, Tenrec."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow.compute as pc
+
 from fedrec.data import limits
-from fedrec.data.readers import columns, delimited
+from fedrec.data.readers import columns, delimited, meanings
+from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.table import Table
 from fedrec.errors import BadInput
 
+FOURSQUARE = ["user", "item", "category", "category_name", "latitude", "longitude", "zone", "time"]
 MICROLENS_TITLES = ("MicroLens-100k_title_en.csv", "MicroLens-100k_title.csv", "MicroLens-100k_title_cn.csv")
 _bx_table = partial(Table.open, delimiter=";", encoding="latin-1", escape="\\")
 _lastfm_table = partial(Table.open, delimiter="\t", quoted=False)
@@ -35,6 +40,26 @@ def book_crossing(path: Path) -> Rows:
         return {isbn: html.unescape(title) for isbn, title in _bx_table(beside).titles().items()}
 
     return rows.titled(path, ["BX-Books.csv"], titles)
+
+
+def foursquare(path: Path) -> Rows:
+    """Check-ins (``dataset_TSMC2014_NYC.txt``, ``_TKY.txt``); the name of its category stands for a venue's title."""
+    table = Table.open(path, "\t", quoted=False, encoding="latin-1")
+    place = partial(table.place, header_lines=0)
+    data = table.parse(FOURSQUARE, 0, FOURSQUARE).data
+    when = pc.strptime(data["time"], format="%a %b %d %H:%M:%S +0000 %Y", unit="s", error_is_null=True)
+    if when.null_count:
+        row = int(np.argmax(pc.is_null(when).to_numpy()))
+        found = limits.brief(data["time"][row].as_py())
+        raise BadInput(f"{place(row)}: time {found} is not like 'Tue Apr 03 18:00:09 +0000 2012'")
+    meanings.require_ids(data["user"], data["item"], Faults(data.num_rows, place))
+    return Rows(
+        users=data["user"],
+        items=data["item"],
+        times=np.asarray(pc.cast(when, "int64").to_numpy(), dtype=np.int64),
+        titles=meanings.titles_of(data["item"], data["category_name"]),
+        place=place,
+    )
 
 
 def lastfm(path: Path) -> Rows:

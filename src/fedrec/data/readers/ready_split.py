@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from fedrec.data.interactions import TEST, TRAIN, VALID
-from fedrec.data.readers import delimited, movielens, parquet
+from fedrec.data.readers import delimited, movielens, typed
 from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
 
@@ -31,15 +32,13 @@ def part_files(folder: Path) -> dict[str, Path]:
 
 def read(folder: Path) -> Rows:
     """All parts, one after another, with ``part`` saying which."""
-    import pyarrow as pa
-
     files = part_files(folder)
     for part in ("train", "test"):
         if part not in files:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = parquet.read(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
+        piece = typed.read_parquet(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
         pieces.append((part, piece))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fedrec.data.understood import Understood
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Place = Callable[[int], str]
 
@@ -63,8 +60,6 @@ class Rows:
         """Only these rows, which keep their places; None: all."""
         if kept is None:
             return self
-        import pyarrow as pa
-
         place, index = self.place, pa.array(kept)
         return replace(
             self,

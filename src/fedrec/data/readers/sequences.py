@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fedrec.data import limits
 from fedrec.data.ragged import offsets
@@ -18,9 +20,6 @@ from fedrec.errors import BadInput
 
 def read(path: Path) -> Rows:
     """Interactions of a sequence file; the place in the line (0, 1, ...) stands for the time."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     data, encoding = content.text(path)
     content.refuse_long_lines(data, path, limits.LONG_LINE)
     lines = pa.array(data.decode("utf-8").replace("\r\n", "\n").split("\n"), pa.string())

@@ -8,15 +8,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow
 
 from fedrec.data import limits
 from fedrec.data.readers import content
 from fedrec.data.readers.faults import LISTED
 from fedrec.errors import BadInput
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _LONG = "\x1f"
 """Stands for '::' while a file is being read: the fast parser takes one character only."""
@@ -120,9 +120,6 @@ class Table:
 
     def parse(self, names: Sequence[str], header_lines: int, wanted: Sequence[str], share: float = 0.0) -> Parsed:
         """The wanted columns as text; rows with another number of cells may be this share of all."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow
-
         skip = 0
         if header_lines:
             skip = next((line for i, (line, _) in enumerate(self.lines()) if i == header_lines - 1), 0)

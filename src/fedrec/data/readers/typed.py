@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
@@ -16,24 +20,19 @@ from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 FRAME = "DataFrame"
+CELL = 8
+"""Bytes that a cell takes at least, once it is read."""
+NAMES = 1 << 24
+"""Bytes of names, and number of things, in a file's own description."""
 TEXT = ("user", "item", "client", "title")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+FAILURES = (
+    OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, AttributeError,
+)  # fmt: skip
+"""What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
 WHOLE = 2.0**53
 """Floats above this are no longer exact whole numbers."""
-
-
-def failures() -> tuple[type[Exception], ...]:
-    """What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
-    import pyarrow as pa
-
-    return (
-        OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError,
-        AttributeError,
-    )  # fmt: skip
 
 
 def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> dict[str, str]:
@@ -57,14 +56,12 @@ def read_frame(frame: Any, *, chosen: Mapping[str, str] | None = None, share: fl
         table = _as_arrow(frame)
         found = [str(name) for name in table.column_names]
         table = table.rename_columns(found)
-    except failures() as problem:
+    except FAILURES as problem:
         raise limits.unreadable(f"the {FRAME}", str(problem) or type(problem).__name__) from problem
     return rows_of_table(table, wanted(found, FRAME, chosen), found, FRAME, FRAME, share)
 
 
 def _as_arrow(frame: Any) -> pa.Table:
-    import pyarrow as pa
-
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatch):
@@ -74,6 +71,38 @@ def _as_arrow(frame: Any) -> pa.Table:
     if hasattr(frame, "to_arrow"):
         return frame.to_arrow()
     return pa.table(frame)
+
+
+def read_parquet(path: Path, *, chosen: Mapping[str, str] | None = None, share: float = SHARE) -> Rows:
+    """Rows of a Parquet file; columns are recognised by name as in a CSV with a header."""
+    if not path.is_file():
+        raise BadInput(f"cannot read {path}: not a plain file")
+    try:
+        limit = limits.unpacked(path.stat().st_size)
+        options = {
+            "thrift_string_size_limit": NAMES,
+            "thrift_container_size_limit": NAMES,
+            "page_checksum_verification": True,
+        }
+        with parquet.ParquetFile(path, **options) as file:
+            schema, meta = file.schema_arrow, file.metadata
+            found = [str(name) for name in schema.names]
+            used = wanted(found, str(path), chosen)
+            # what is said once in the file stays said once in memory
+            texts = [name for name in used.values() if pa.types.is_string(schema.field(name).type)]
+            rows, groups = meta.num_rows, [meta.row_group(index) for index in range(meta.num_row_groups)]
+            if max(rows, sum(group.num_rows for group in groups)) * len(used) * CELL > limit:
+                raise limits.too_large(path, limit)
+            if sum(group.total_byte_size for group in groups) > limits.largest():
+                raise limits.too_large(path, limits.largest())
+        with parquet.ParquetFile(path, read_dictionary=texts, **options) as file:
+            table = file.read(list(used.values()))
+    except FAILURES as problem:
+        raise limits.unreadable(path, str(problem) or type(problem).__name__) from problem
+    try:
+        return rows_of_table(table, used, found, str(path), "Parquet", share)
+    except BadInput as bad:
+        raise bad if str(path) in str(bad) else BadInput(f"{path}: {bad}") from bad
 
 
 def rows_of_table(
@@ -95,7 +124,7 @@ def rows_of_table(
                 ratings = _as_numbers(plain[what])
             elif what == "time":
                 times = _as_times(plain[what])
-        except failures() as problem:
+        except FAILURES as problem:
             kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
             raise BadInput(
                 f"{faults.place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
@@ -113,9 +142,6 @@ def rows_of_table(
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without an encoding of its own."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind: Any = column.type
     if pa.types.is_dictionary(kind):
         widest = 0
@@ -130,9 +156,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedArray:
     """Ids as text; whole numbers stored as floats (a habit of pandas) lose their '.0'."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_null(column.type):
         return pa.chunked_array([pa.nulls(len(column), pa.string())])
     if pa.types.is_floating(column.type):
@@ -148,15 +171,10 @@ def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedAr
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _is_text(column.type):
         values, bad, _ = numbers(pc.cast(column, pa.string()))
         return values, bad
@@ -165,9 +183,6 @@ def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _as_times(column: pa.ChunkedArray) -> Times:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _is_text(column.type):
         return moments(pc.cast(column, pa.string()))
     missing = np.asarray(pc.is_null(column).to_numpy(), dtype=np.bool_)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from fedrec.data.understood import ORDER_ONLY, unit_name, unit_of
 
 Bad = NDArray[np.bool_]
 FARTHEST = 9.2e18
 """Times must fit 64 bits."""
-UNITS = ((10**17, 10**9, "nanoseconds"), (10**14, 10**6, "microseconds"), (10**11, 10**3, "milliseconds"))
-"""Numbers above the first are so many to a second."""
-ORDER_ONLY = 10**8
-"""Numbers that all stay below this are an order, not moments."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 _CLOCK = (
@@ -43,16 +39,11 @@ class Times:
 
 def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text without blanks around it; nothing (null) is empty text."""
-    import pyarrow.compute as pc
-
     return pc.utf8_trim_whitespace(pc.fill_null(column, ""))
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
     """Text as finite numbers, the rows that are none, and whether decimal commas were read."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = trimmed(column)
     try:
         values = _floats(words)
@@ -73,43 +64,30 @@ def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
 
 def _distinct(words: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
     """Each text once, and which of them each row has: dates and ratings repeat a lot."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     coded = pc.dictionary_encode(words).unify_dictionaries()
     codes = np.concatenate([np.asarray(chunk.indices.to_numpy(), np.int64) for chunk in coded.chunks])
     return pa.chunked_array([coded.chunk(0).dictionary]), codes
 
 
 def _floats(words: pa.ChunkedArray) -> NDArray[np.float64]:
-    import pyarrow as pa
-
     return np.asarray(_cast(words, pa.float64()).to_numpy(), dtype=np.float64)
 
 
 def _cast(words: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """All rows as this type, or ArrowInvalid; a few rows first, because a cast that fails is slow."""
-    import pyarrow.compute as pc
-
     pc.cast(words.slice(0, 100), kind)
     return pc.cast(words, kind)
 
 
 def _matches(words: pa.ChunkedArray, pattern: str) -> Bad:
-    import pyarrow.compute as pc
-
     return np.asarray(pc.match_substring_regex(words, pattern).to_numpy(), dtype=np.bool_)
 
 
 def moments(column: pa.ChunkedArray) -> Times:
     """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = trimmed(column)
     try:
-        whole = np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64)
-        return in_range(whole)
+        return in_range(np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64))
     except pa.ArrowInvalid:
         pass
     values, bad, _ = numbers(words)
@@ -130,25 +108,14 @@ def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = 
     with np.errstate(invalid="ignore"):
         bad = bad | ~(np.abs(values.astype(np.float64)) < FARTHEST)
     usable = values[~bad]
-    unit = 1 if len(usable) == 0 else unit_of(usable)
-    if len(usable) and unit > 1:  # seconds among milliseconds would come first, whenever they were
+    unit = unit_of(usable) if len(usable) else 1
+    if unit > 1:  # seconds among milliseconds would come first, whenever they were
         small = ~bad & (values > ORDER_ONLY) & (np.abs(values) < 10**11)
         if small.any():
             return Times(values, bad | small, unit_name(unit), f"is in seconds where others are in {unit_name(unit)}")
     if len(usable) and unit == 1 and float(usable.max()) < ORDER_ONLY:
         return Times(values, bad, "numbers (an order)")
     return Times(values, bad, f"{unit_name(unit)} since 1970")
-
-
-def unit_of(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
-    """How many of these numbers make a second."""
-    most = max(abs(float(values.max())), abs(float(values.min())))
-    return next((per_second for above, per_second, _ in UNITS if most > above), 1)
-
-
-def unit_name(per_second: int) -> str:
-    """The name of that unit."""
-    return next((name for _, per, name in UNITS if per == per_second), "seconds")
 
 
 def _dates(words: pa.ChunkedArray) -> Times:
@@ -178,9 +145,6 @@ def _dates(words: pa.ChunkedArray) -> Times:
 
 def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]] | None:
     """The numbers in a date, -1 where the row does not match or has none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words, codes = _distinct(words)
     found = pc.extract_regex(words, pattern)
     if found.null_count == len(words):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from fedrec.data import limits
 from fedrec.data.readers.faults import Faults
@@ -24,8 +25,6 @@ def read(path: Path) -> Rows:
 
     The file is gigabytes: it is gone through a line at a time and only four fields of each are kept.
     """
-    import pyarrow as pa
-
     users: list[str] = []
     items: list[str] = []
     stars: list[float] = []

@@ -31,13 +31,10 @@ def world(name: str, seed: int = 0) -> Interactions:
             raise BadInput(f"{name!r}: {part!r} is not 'option=number'")
         if key not in known:
             raise unknown(f"option of {kind}", key, known)
-        options[key] = _number(name, key, value, whole=known[key].annotation == "int")
+        whole = known[key].annotation == "int"
+        try:
+            options[key] = int(value.replace("_", "")) if whole else float(value)
+        except ValueError:
+            number = "a whole number" if whole else "a number"
+            raise BadInput(f"{name!r}: {key} must be {number}, not {value!r}") from None
     return make(**options)
-
-
-def _number(name: str, key: str, value: str, *, whole: bool) -> int | float:
-    try:
-        return int(value.replace("_", "")) if whole else float(value)
-    except ValueError:
-        kind = "a whole number" if whole else "a number"
-        raise BadInput(f"{name!r}: {key} must be {kind}, not {value!r}") from None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.core.settings import build
-from fedrec.data.assemble import numeric_order
+from fedrec.data.interactions import numeric_order
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput

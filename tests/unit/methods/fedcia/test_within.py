@@ -12,8 +12,8 @@ from fedrec.core.method import Keys, Reply
 from fedrec.core.settings import build
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
-from fedrec.laws.blocks import same_in_any_blocks
 from fedrec.laws.checking import LAWS, Check
+from fedrec.laws.equal_runs import same_in_any_blocks
 from fedrec.laws.nodes import nodes_give_the_same
 from fedrec.laws.small_runs import simulator, world
 from fedrec.methods.fedcia import models

@@ -1,20 +1,29 @@
-"""Laws 1 and 4: how clients are grouped, and in which order they stand, changes nothing."""
+"""Laws 1, 3, 4, 7 and 10: neither blocks, order, a stop nor secure sums change what comes out."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import tempfile
+from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.method import Keys
 from fedrec.core.state import flatten
 from fedrec.laws.broken import Comparison
-from fedrec.laws.small_runs import SEED, Mixed, plan, reordered, run, simulator, world
+from fedrec.laws.small_runs import PATTERNS, SEED, Mixed, method_of, plan, reordered, run, simulator, world
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.settings import RunSettings
+from fedrec.simulate.secured import SecureOptions
 
-ROUNDS = 3
+ROUNDS, STOP = 3, 2
+EACH = len(PATTERNS)
+"""Rounds with one of each pattern of participation, the one with dropouts included."""
 
 
 def same_in_any_blocks(method: str) -> None:
@@ -99,3 +108,48 @@ def same_twice(method: str) -> None:
     left, right = flatten(first.snapshot())[0], flatten(other.snapshot())[0]
     if all(left[n].shape == right[n].shape and (left[n] == right[n]).all() for n in left):
         raise law.broken("another seed changes nothing")
+
+
+def resumed_equals_whole(method: str) -> None:
+    """Law 7: a new process that reads the checkpoint of round 2 ends where the others end, bit for bit."""
+    law = Comparison("7", method)
+    wanted = plan(EACH, Mixed())
+    whole = simulator(method, world("tiny"))
+    straight = run(whole, wanted)
+    with tempfile.TemporaryDirectory() as place:
+        folder = RunFolder.create(Path(place) / "run", RunSettings(method=method))
+        first = simulator(method, world("tiny"))
+
+        def keep(record: Record, progress: Progress) -> None:
+            folder.append(record)
+            folder.checkpoint(progress, first.snapshot())
+
+        run_rounds(first, replace(wanted, rounds=STOP), Progress(), keep)
+        again = simulator(method, world("tiny"))
+        progress = RunFolder.open(Path(place) / "run").restore(again.expected())
+    if progress.round != STOP:
+        raise law.broken(f"the checkpoint of round {STOP} says round {progress.round}")
+    resumed = run_rounds(again, wanted, progress, lambda record, now: None)
+    law.metrics(straight, resumed, "in a run that was stopped and resumed")
+    if straight.best_round != resumed.best_round:
+        raise law.broken(f"round {straight.best_round} is selected, and {resumed.best_round} in a resumed run")
+    law.states(whole.snapshot(), again.snapshot(), "in a run that was stopped and resumed", step=0)
+    law.states(straight.best_state, resumed.best_state, "in the selected model of a resumed run", step=0)
+
+
+def secure_sums_change_nothing(method: str) -> None:
+    """Law 10: where a sum suffices, masked whole numbers in cohorts give the metrics of plain uploads."""
+    law = Comparison("10", method)
+    made: Any = method_of(method)
+    if not made.card.sum_suffices:
+        return
+    why = made.not_summed()
+    if why is not None:
+        raise law.broken(f"its card says that a sum suffices, but {why}")
+    plain, secure = (
+        simulator(method, world("tiny"), secure=options)
+        for options in (None, SecureOptions(cohort=6, dropout=0.3, silent=0.1))
+    )
+    chosen = plan(EACH, Mixed())
+    law.metrics(run(plain, chosen), run(secure, chosen), "with secure sums")
+    law.states(plain.snapshot(), secure.snapshot(), "with secure sums")
