@@ -23,7 +23,7 @@ from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
-from fedrec.core.messages import Array, Float32, Rows, concatenate, per_client, shared
+from fedrec.core.messages import Float32, Rows, concatenate, per_client
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.core.sums import Folding
 from fedrec.data.ragged import Int64, offsets
@@ -31,6 +31,7 @@ from fedrec.learn.trained import Trained
 from fedrec.methods._shared.embedding import (
     EmbeddingMethod,
     EmbeddingSettings,
+    ItemDownload,
     ItemServer,
     ItemUpload,
     LocalModel,
@@ -38,7 +39,7 @@ from fedrec.methods._shared.embedding import (
     moved,
     vectors_stay,
 )
-from fedrec.methods._shared.mean import mean_fields, moved_by_mean, weighed
+from fedrec.methods._shared.server_steps import mean_fields, moved_by_mean, weighed
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,9 @@ class CoServer(ItemServer):
 
 
 @dataclass(frozen=True)
-class CoDownload(messages.Download):
+class CoDownload(ItemDownload):
     """The common table and network, and the client's group's rows of the category (as changes)."""
 
-    items: Float32 = shared()  # [n_items, d]
-    networks: dict[str, Array] = shared()
     changes: Rows = per_client()
 
 

@@ -8,7 +8,7 @@ recommendation", 2019; here with the local training of FedCA section 6.1, where 
 from __future__ import annotations
 
 from fedrec.methods._shared.embedding import SharedTable, vectors_stay
-from fedrec.methods._shared.mean import MeanOfChanges
+from fedrec.methods._shared.server_steps import MeanOfChanges
 
 
 class Fcf(MeanOfChanges, SharedTable):

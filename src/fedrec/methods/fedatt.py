@@ -85,20 +85,17 @@ class Attentive:
     weight: float = 0.0
     top: float = -np.inf
 
-    def _weights(self, scores: Float64) -> Float64:
-        highest = max(self.top, float(scores.max(initial=-np.inf)))
-        shrink = float(np.exp(self.top - highest)) if self.weight else 0.0
-        self.total *= shrink
-        self.weight *= shrink
-        self.top = highest
-        weights: Float64 = np.exp(scores - highest)
-        self.weight += float(weights.sum())
-        return weights
-
     def add(self, changes: Rows | Array, scores: Float64) -> None:
         """Changes of a table or of a layer ``[clients, ...]``, one score each."""
-        if len(scores):
-            Summand(changes, self._weights(scores)).add_to(self.total)
+        if not len(scores):
+            return
+        highest = max(self.top, float(scores.max()))
+        shrink = float(np.exp(self.top - highest)) if self.weight else 0.0
+        weights: Float64 = np.exp(scores - highest)
+        self.total *= shrink
+        Summand(changes, weights).add_to(self.total)
+        self.weight = self.weight * shrink + float(weights.sum())
+        self.top = highest
 
     def mean(self) -> Float64:
         return self.total / self.weight

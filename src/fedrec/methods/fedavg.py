@@ -23,7 +23,7 @@ from fedrec.methods._shared.embedding import (
     UserVectors,
     vectors_stay,
 )
-from fedrec.methods._shared.mean import MeanOfChanges
+from fedrec.methods._shared.server_steps import MeanOfChanges
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from fedrec.methods._shared.embedding import (
     UserVectors,
     vectors_stay,
 )
-from fedrec.methods._shared.mean import mean_fields, moved_by_mean, weighed
 from fedrec.methods._shared.personal import lowest, tickets
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
+from fedrec.methods._shared.server_steps import mean_fields, moved_by_mean, weighed
 
 
 class FedFastSettings(EmbeddingSettings):

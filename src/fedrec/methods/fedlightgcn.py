@@ -20,7 +20,7 @@ from fedrec.core.method import Card, Keys, Update
 from fedrec.data.ragged import Int32
 from fedrec.learn.torch.graphs import train_graphs
 from fedrec.methods._shared.embedding import EmbeddingSettings, Init, ItemUpload, LocalModel, SharedTable
-from fedrec.methods._shared.mean import MeanOfChanges
+from fedrec.methods._shared.server_steps import MeanOfChanges
 
 
 class FedLightGcnSettings(EmbeddingSettings):

@@ -25,8 +25,7 @@ from fedrec.methods._shared.embedding import (
     SharedTable,
     vectors_stay,
 )
-from fedrec.methods._shared.gradients import WHOLE, GradientServer
-from fedrec.methods._shared.mean import MeanOfChanges
+from fedrec.methods._shared.server_steps import WHOLE, GradientServer, MeanOfChanges
 
 
 class FedMfSettings(EmbeddingSettings):

@@ -13,7 +13,7 @@ rounds told it: more eigenpairs than a table has columns, in fewer rounds (:mod:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -83,6 +83,9 @@ class GatheringServer(SpectralServer):
     """The same with ``rank`` eigenpairs so far (V and E have so many columns), and what the operator makes of them."""
 
     images: Float32  # [m, rank] M V
+
+
+Server = TypeVar("Server", bound=SpectralServer)
 
 
 @dataclass(frozen=True)
@@ -211,25 +214,16 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         before = Pairs(server.vectors.astype(np.float64), server.values.astype(np.float64))
         share = answered / server.n_clients if server.answers else 1.0
         found = subspace_iteration.step(server.sent.astype(np.float64), returned, metric, before, share)
-        return replace(
-            now,
-            sent=at_unit_scale(subspace_iteration.sent_of(found, metric)).astype(np.float32),
-            vectors=found.vectors.astype(np.float32),
-            values=found.values.astype(np.float32),
-        )
+        sent = at_unit_scale(subspace_iteration.sent_of(found, metric))
+        return kept(now, sent=sent, vectors=found.vectors, values=found.values)
 
     def gathered(self, now: GatheringServer, returned: Float64, metric: Float64) -> GatheringServer:
         """All directions so far with one more block of them."""
         root, back = np.sqrt(metric)[:, None], inverse_root(metric)[:, None]
         vectors, images = now.vectors.astype(np.float64), now.images.astype(np.float64)
         space = block_krylov.grown(vectors, images, now.sent.astype(np.float64) * root, returned * back)
-        return replace(
-            now,
-            sent=at_unit_scale(space.block * back).astype(np.float32),
-            vectors=space.vectors.astype(np.float32),
-            values=space.values.astype(np.float32),
-            images=space.images.astype(np.float32),
-        )
+        sent = at_unit_scale(space.block * back)
+        return kept(now, sent=sent, vectors=space.vectors, values=space.values, images=space.images)
 
     def diagonal(self, degrees: Any) -> Any:
         """The diagonal that M is normalised by: item degrees, or a power of them (ones where X'X itself is wanted)."""
@@ -281,6 +275,12 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         users = -(-world.n_users // max(1, world.n_clients))
         k: int = self.settings.k
         return users * 16 * (world.n_items + (k + 1) * min(world.n_items, 512))  # scores, and the rows of its items
+
+
+def kept(now: Server, **found: Float64) -> Server:
+    """The server's state with what was found, in 32 bits."""
+    changed: dict[str, Any] = {name: values.astype(np.float32) for name, values in found.items()}
+    return replace(now, **changed)
 
 
 def population_degrees(server: SpectralServer) -> Float64:

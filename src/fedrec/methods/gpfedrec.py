@@ -21,7 +21,7 @@ from fedrec.core.messages import Float32, per_client, per_user, shared
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.data.ragged import Int64
 from fedrec.learn.trained import Trained
-from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items
+from fedrec.methods._shared.embedding import EmbeddingMethod, fresh_items, item_rate
 from fedrec.methods._shared.personal import (
     Networks,
     PersonalMethod,
@@ -125,10 +125,7 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
         return blended(own, common, self.settings.personal_share)
 
     def train(self, users: Any, table: Any, networks: Any, block: Block, keys: Keys, **more: Any) -> Trained:
-        factor = self.settings.lr_items_factor
-        if factor:
-            more["lr_items"] = self.settings.lr * factor * block.n_items
-        return super().train(users, table, networks, block, keys, **more)
+        return super().train(users, table, networks, block, keys, lr_items=item_rate(self.settings, block), **more)
 
     def kept(self, private: OwnScorer, trained: Trained, model: PersonalModel) -> OwnScorer:
         return replace(private, users=trained.users, networks=model.networks)

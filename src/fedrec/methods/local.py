@@ -6,7 +6,7 @@ protocol this method gets chance. Where it beats chance, the protocol leaks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class NothingDown(messages.Download):
 class NoServer:
     """There is no server."""
 
-    rounds: int = field(default=0)
+    rounds: int = 0
 
 
 class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):

@@ -16,16 +16,15 @@ import numpy as np
 from pydantic import Field
 
 from fedrec import keyed
-from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import Float64, add_rows, weighted_sum
-from fedrec.core.messages import Array, Float32, Rows, per_client, shared
+from fedrec.core.messages import Array, Float32, Rows, per_client
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64, offsets
 from fedrec.learn.trained import Trained
 from fedrec.maths.clustering import kmeans, sketch
 from fedrec.maths.graphs import smoothed
-from fedrec.methods._shared.embedding import EmbeddingMethod, UserVectors, vectors_stay
+from fedrec.methods._shared.embedding import EmbeddingMethod, ItemDownload, UserVectors, vectors_stay
 from fedrec.methods._shared.personal import Networks, PersonalMethod, PersonalModel, PersonalSettings, blended
 from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 
@@ -61,11 +60,9 @@ class ClusterServer:
 
 
 @dataclass(frozen=True)
-class ClusterDownload(messages.Download):
+class ClusterDownload(ItemDownload):
     """The global model and that of one's own cluster (FedCA Table 7: 2 m f)."""
 
-    items: Float32 = shared()  # [n_items, d]
-    networks: Networks = shared()
     cluster_items: Float32 = per_client()  # [clients, n_items, d]
     cluster_networks: Networks = per_client()  # [clients, ...]
 

@@ -33,9 +33,10 @@ from fedrec.methods._shared.embedding import (
     ItemUpload,
     LocalModel,
     fresh_items,
+    item_rate,
     moved,
 )
-from fedrec.methods._shared.mean import MeanOfChanges
+from fedrec.methods._shared.server_steps import MeanOfChanges
 
 
 class PFedRecSettings(EmbeddingSettings):
@@ -125,7 +126,7 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         first = super().train(users, table, networks, block, keys, lr_items=0.0, **more)
         then = super().train(
             first.users, table, moved(networks, first.networks), block, keys,
-            chosen=self.still(), lr_users=0.0, lr_items=self.item_rate(block),
+            chosen=self.still(), lr_users=0.0, lr_items=item_rate(self.settings, block),
         )  # fmt: skip
         return Trained(then.users, then.rows, then.loss, first.networks)
 
@@ -133,11 +134,6 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         """Settings with which layers do not move: what is left to learn is the item table."""
         rate = 1e-30  # a rate of zero is out of range for settings; nothing moves in 32 bits
         return self.settings.model_copy(update={"lr": rate, "weight_decay": 0.0})
-
-    def item_rate(self, block: Block) -> float:
-        """The item rows' learning rate: lr * lr_eta * n_items."""
-        factor = self.settings.lr_items_factor
-        return float(self.settings.lr * factor * block.n_items if factor else self.settings.lr)
 
     def local_update(
         self, private: ScoreFunction, download: ItemDownload, block: Block, keys: Keys
@@ -172,5 +168,5 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         draws = keyed.mix(streams[block.client_of_user] + block.user_keys) if self.backbone.sequential else streams
         return self.train_on(
             private.users, table, self.function(private), block, draws, streams, self.still(),
-            lr_users=0.0, lr_items=self.item_rate(block),
+            lr_users=0.0, lr_items=item_rate(self.settings, block),
         )  # fmt: skip

@@ -110,6 +110,12 @@ def fresh_items(world: World, keys: Keys, settings: Any, purpose: str = "items",
     return fresh(keyed.streams(base, np.arange(world.n_items, dtype=np.uint64)), settings.dim, settings, scale)
 
 
+def item_rate(settings: Any, block: Block) -> float:
+    """The item rows' learning rate with ``lr_items_factor``: lr * lr_eta * n_items; lr where the factor is 0."""
+    factor = settings.lr_items_factor
+    return float(settings.lr * factor * block.n_items if factor else settings.lr)
+
+
 def fresh_network(backbone: Any, seed: int, dim: int) -> dict[str, Array]:
     """A fresh network, one for everybody."""
     one = np.array([keyed.stream(seed, "networks")], np.uint64)

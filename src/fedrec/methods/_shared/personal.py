@@ -182,17 +182,11 @@ class Collected:
 
 def collect(tables: Float32, networks: Networks, replies: Iterator[Reply[TicketUpload]]) -> Collected | None:
     """Turn starting tables into trained ones, in place, as uploads come; None where nobody answered."""
-    clients: list[Int64] = []
-    sizes: list[Array] = []
-    drawn: list[Array] = []
+    found: list[tuple[Int64, Int64, NDArray[np.uint32]]] = []
     for reply in replies:
         add_changes(tables, reply.clients, reply.upload.rows)
         for name, change in reply.upload.networks.items():
             networks[name][reply.clients] += change
         disk_array.forget(tables)
-        clients.append(reply.clients)
-        sizes.append(reply.upload.sizes.astype(np.int64))
-        drawn.append(reply.upload.tickets)
-    if not clients:
-        return None
-    return Collected(np.concatenate(clients), np.concatenate(sizes), np.concatenate(drawn))
+        found.append((reply.clients, reply.upload.sizes.astype(np.int64), reply.upload.tickets))
+    return Collected(*map(np.concatenate, zip(*found, strict=True))) if found else None

@@ -21,12 +21,11 @@ from pydantic import Field
 from fedrec.core.method import Card, Keys
 from fedrec.core.sums import Sums
 from fedrec.methods._shared.embedding import ItemServer
-from fedrec.methods._shared.gradients import GradientServer
+from fedrec.methods._shared.server_steps import GradientServer
 from fedrec.methods.two_views.fedrap import regularisers
-from fedrec.methods.two_views.plugged import BASES, Base
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, Transfer, recommendation
-from fedrec.methods.two_views.views import TwoViews
+from fedrec.methods.two_views.views import BASES, Base, TwoViews
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,13 +28,8 @@ from fedrec.errors import BadInput
 from fedrec.learn.samples import draw
 from fedrec.learn.train import train_block
 from fedrec.methods._shared.embedding import ItemDownload, ItemUpload, LocalModel, fresh, fresh_items
-from fedrec.methods._shared.mean import MeanOfChanges
-from fedrec.methods.two_views.fediar_state import (
-    FedIarSettings,
-    IarPrivate,
-    IarServer,
-    PairedTables,
-)  # fmt: skip
+from fedrec.methods._shared.server_steps import MeanOfChanges
+from fedrec.methods.two_views.fediar_state import FedIarSettings, IarPrivate, IarServer, PairedTables
 
 if TYPE_CHECKING:
     from torch import Tensor

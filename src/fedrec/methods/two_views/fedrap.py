@@ -19,10 +19,9 @@ from pydantic import Field
 
 from fedrec.core.method import Card
 from fedrec.methods.registry import find
-from fedrec.methods.two_views.plugged import Base
 from fedrec.methods.two_views.settings import TwoViewSettings
 from fedrec.methods.two_views.step import Batch, Objective, Positives, Reduction, recommendation
-from fedrec.methods.two_views.views import TwoViews
+from fedrec.methods.two_views.views import Base, TwoViews
 
 if TYPE_CHECKING:
     from torch import Tensor

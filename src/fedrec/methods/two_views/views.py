@@ -7,7 +7,7 @@ switched on and off, on top of any score function (its Figure 8): a transfer mat
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,15 +21,47 @@ from fedrec.core.method import Keys, Method, Update
 from fedrec.data.ragged import Int32, Int64
 from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import ItemDownload, ItemServer, ItemUpload, fresh, fresh_items, fresh_network
-from fedrec.methods._shared.gradients import GradientServer
-from fedrec.methods._shared.mean import MeanOfChanges
+from fedrec.methods._shared.server_steps import WHOLE, GradientServer, MeanOfChanges
 from fedrec.methods.two_views.generator import MATRIX, generator_sizes, start_generator
-from fedrec.methods.two_views.plugged import BASES, Base
 from fedrec.methods.two_views.settings import LocalViews, TwoViewPrivate, TwoViewSettings
 from fedrec.methods.two_views.step import RATES, Objective
 
 if TYPE_CHECKING:
     from fedrec.methods.two_views.step import Loss
+
+
+@dataclass(frozen=True)
+class Base:
+    """What stands around an objective. Fed3CR's is plugged into other methods (Figure 8): the downloaded table is the
+    consensus, a private table stands beside it, and the rest is the other method's own."""
+
+    scorer: str
+    """Its score function, as a backbone."""
+    phases: tuple[dict[str, Any], ...] = field(default=({},))
+    """Local training: what differs from the objective in each of its phases."""
+    common_start: bool = False
+    """Whether all clients start from one score function."""
+    gradients: bool = False
+    """Whether clients upload a gradient of the consensus, and the server descends along it."""
+
+
+BASES = {
+    "none": Base("mf"),
+    # user vectors (and what is private) are improved with the downloaded table fixed; then its gradient, whole
+    "fedmf": Base(
+        "mf",
+        (
+            {"shared_rate": 0.0},
+            {"lr": 0.0, "private_rate": 0.0, "lr_transfer": 0.0, "epochs": 1, "batch_size": WHOLE,
+             "optimizer": "sgd", "reduction": "mean", "weight_decay": 0.0, "tolerance": 0.0},
+        ),
+        gradients=True,
+    ),
+    "fedncf": Base("ncf"),
+    # first the score function with the tables fixed, then the tables with the score function fixed
+    "pfedrec": Base("affine", ({"lr_items": 0.0}, {"lr": 0.0, "lr_transfer": 0.0}), common_start=True),
+    "fedrap": Base("affine", common_start=True),
+}  # fmt: skip
 
 
 class TwoViews(MeanOfChanges, Method[ItemServer, TwoViewPrivate, ItemUpload, ItemDownload]):

@@ -15,7 +15,7 @@ from fedrec.core.block import World
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.learn.samples import draw
 from fedrec.methods._shared.embedding import ItemServer
-from fedrec.methods._shared.gradients import GradientServer
+from fedrec.methods._shared.server_steps import GradientServer
 from fedrec.methods.two_views.fed3cr import Fed3cr, Fed3crSettings, complementarity, consistency, loss
 from fedrec.methods.two_views.generator import generate, generator_sizes, start_generator
 from fedrec.methods.two_views.reading import Reader

@@ -1,14 +1,18 @@
-"""The server step of most methods: every table and network moves by the (weighted) mean of the clients' changes."""
+"""Server steps: every table and network moves by the (weighted) mean of the clients' changes, as in most methods, or
+the server descends along gradients of its item table, as in FedMF, and remembers what it needs from step to step."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from fedrec.core.fold import Float64
-from fedrec.core.messages import Array
+from fedrec.core.messages import Array, Float32
 from fedrec.core.method import Keys
 from fedrec.core.sums import SumField, Summand, Summands, Sums
+from fedrec.learn.adam import descended
 from fedrec.methods._shared.embedding import ItemServer
 
 Server = TypeVar("Server", bound=ItemServer)
@@ -72,3 +76,29 @@ class MeanOfChanges:
 
     def finish(self, server: Any, sums: Sums, keys: Keys) -> Any:
         return moved_by_mean(server, sums)
+
+
+WHOLE = 2**31 - 1
+"""A batch size that no client reaches: one step over all its samples."""
+
+
+@dataclass(frozen=True)
+class GradientServer(ItemServer):
+    """The table and the server's own optimiser state."""
+
+    mean: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))  # [n_items, d] first moment
+    square: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))  # [n_items, d] second moment
+    step: int = 0
+
+    @classmethod
+    def fresh(cls, server: ItemServer) -> GradientServer:
+        """Before the first step."""
+        return cls(server.items, server.networks, np.zeros_like(server.items), np.zeros_like(server.items))
+
+    def descended(self, downhill: Array, rate: float, optimizer: Literal["adam", "sgd"] = "adam") -> GradientServer:
+        """One step along a negative gradient ``[n_items, d]``; Adam takes a sum and a mean alike."""
+        if optimizer == "sgd":
+            return replace(self, items=np.asarray(self.items + rate * downhill, np.float32), step=self.step + 1)
+        step = self.step + 1  # moments are those of the negative gradient, hence the negative rate
+        items, mean, square = descended(self.items, self.mean, self.square, downhill, -rate, step)
+        return replace(self, items=items, mean=mean, square=square, step=step)
