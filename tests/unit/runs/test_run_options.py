@@ -13,6 +13,7 @@ import fedrec
 from fedrec.cli.main import app
 from fedrec.cli.options import RunCommand, plain_type
 from fedrec.experiment.resolve import resolve
+from fedrec.recipes import contents
 from fedrec.runs import recipes
 from fedrec.runs.keywords import RunOptions, SharedOptions
 from fedrec.runs.settings import RunSettings, said, spelling
@@ -86,7 +87,8 @@ def test_a_recipe_can_set_every_option_and_the_command_line_can_take_it_back(
 ) -> None:
     if name == "settings":
         pytest.skip("a recipe's settings of the method are a section of their own")
-    monkeypatch.setattr(recipes, "_defaults", lambda: [{"run": {"participation": 0.5, name: OTHERS[name]}}])
+    entry = {"run": {"participation": 0.5, name: OTHERS[name]}}
+    monkeypatch.setattr(recipes, "contents", lambda: [{"defaults": [entry]}])
     assert fedrec_given(name, "fedavg") == OTHERS[name]
     default = FIELDS[name].default
     if default is not None:
@@ -115,7 +117,7 @@ def test_types_on_the_command_line_are_plain() -> None:
 
 
 def test_every_recipe_gives_options_that_exist() -> None:
-    for entry in recipes._defaults():
+    for entry in (entry for content in contents() for entry in content.get("defaults", ())):
         assert set(entry.get("run", {})) <= set(FIELDS) - {"method", "settings"}, entry
 
 
