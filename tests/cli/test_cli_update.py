@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Cli
-from fedrec.experiment import update as updating
+from fedrec.experiment import run as running
 from fedrec.runs.origin import Origin
 from fedrec.runs.sealed import digest_of
 from fedrec.serve.sources import RunSource
@@ -95,7 +95,7 @@ def test_an_interrupt_says_how_to_go_on(updated: Cli, monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(updating, "carry_out", stop)
+        patched.setattr(running, "carry_out", stop)
         done = updated("update", "runs/a", "--out", "b", "--rounds", 2)
     assert done.status == 130
     assert "`fedrec run --resume b` goes on" in done.err

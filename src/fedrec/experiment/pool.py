@@ -170,17 +170,14 @@ class _Pool:
     def _room(self, need: float) -> bool:
         """Whether a run fits beside the others; idle workers give way where it otherwise would not."""
         busy = sum(worker.memory_mb for worker, _ in self._busy())
-        if not self._busy() or busy + need <= self.budget:
-            if busy + need + sum(worker.memory_mb for worker in self._idle()) > self.budget:
-                self._dismiss_idle()
-            return True
-        return False
-
-    def _dismiss_idle(self) -> None:
-        for worker in self._idle():
-            worker.handle.terminate()
-            worker.handle.wait()
-            self.workers.remove(worker)
+        if self._busy() and busy + need > self.budget:
+            return False
+        if busy + need + sum(worker.memory_mb for worker in self._idle()) > self.budget:
+            for worker in self._idle():
+                worker.handle.terminate()
+                worker.handle.wait()
+                self.workers.remove(worker)
+        return True
 
     def _worker(self, job: Job) -> Worker:
         """One that is idle, of the same data where there is such a one; else a new one."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from fedrec.core.kinds import Parts, fits
 from fedrec.errors import BadInput
@@ -50,11 +49,8 @@ class Origin:
         counts = (f"{count} {name[:-1] if count == 1 else name}" for name, count in self.added.items())
         return f"added: {', '.join(counts)}"
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     def write(self, folder: Path) -> None:
-        write_text(folder / ORIGIN, sealed_json({"schema": SCHEMA, **self.as_dict()}, indent=2))
+        write_text(folder / ORIGIN, sealed_json({"schema": SCHEMA, **asdict(self)}, indent=2))
 
 
 def read_origin(folder: Path) -> Origin | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from fedrec.core.block import World
@@ -48,7 +49,7 @@ def summary(
         "memory": {"peak_mb": peak_memory_mb()},
         "privacy": card.line,
         "privacy_card": card.as_dict(),
-        **({"origin": origin.as_dict()} if origin is not None else {}),
+        **({"origin": asdict(origin)} if origin is not None else {}),
         **({"secure": secure_means(records)} if settings.secure else {}),
         "settings": settings.model_dump(mode="json", exclude={"data_dir"}),
         "versions": versions(),

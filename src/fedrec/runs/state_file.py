@@ -112,8 +112,7 @@ def _header(file: Any) -> bytes:
     length = int.from_bytes(file.read(8), "little")
     if not 2 <= length <= min(size - 8, LARGEST_HEADER):
         raise BadState("it is cut short, or its header is")
-    header: bytes = file.read(length)
-    return header
+    return bytes(file.read(length))
 
 
 def _place_of(header: bytes, digits: str) -> int:

@@ -33,13 +33,17 @@ def skew(
     keys, done = one_more_round(prepared, on_round)
     if done.upload.networks:
         raise BadInput("the skew analysis is of item tables; use backbone=mf")
+    vectors = done.private.users
     tables = prepared.runtime.server.items[None] + done.upload.rows.dense()  # [clients, n_items, d]
     nearest = _shuffled_neighbours(tables, most, keys.clients(block, "similar"))
     held = {"train": last_trained(prepared), "test": prepared.task.held("test", prepared.people.users)}
     points: list[Point] = []
     for s in neighbours:
         mixed = _means(tables, nearest[:, :s], block.sizes)
-        scores = np.einsum("cmd,cd->cm", mixed, done.private.users) if block.single else _by_user(mixed, done, block)
+        if block.single:
+            scores = np.einsum("cmd,cd->cm", mixed, vectors)
+        else:
+            scores = np.stack([mixed[client] @ vectors[user] for user, client in enumerate(block.client_of_user)])
         for part, what in held.items():
             points += metric_points(float(s), part, scores.astype(np.float32), what, prepared)
     return points
@@ -79,7 +83,3 @@ def _means(tables: Any, nearest: Int64, sizes: Int64) -> Any:
     factor = np.zeros((len(tables), len(tables)), np.float32)
     np.put_along_axis(factor, nearest, sizes[nearest].astype(np.float32), axis=1)
     return mix(np.ascontiguousarray(tables, np.float32), factor / np.maximum(factor.sum(1, keepdims=True), 1e-12))
-
-
-def _by_user(mixed: Any, done: Any, block: Any) -> Any:
-    return np.stack([mixed[c] @ done.private.users[u] for u, c in enumerate(block.client_of_user)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -40,14 +40,9 @@ def pack(path: Path, settings: RunSettings) -> None:
 def unpack(path: Path, settings: RunSettings) -> tuple[Task, Population]:
     """The data of a run, split by its protocol."""
     try:
-        with open(path, "rb") as file:
-            content = _arrays(file)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            content = {name: archive[name] for name in archive.files}
         data = Interactions(**{**content, "name": str(content["name"])})
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         raise BadInput(f"{path} is damaged; remove it, and start again where the data is") from None
     return split_data(data, settings)
-
-
-def _arrays(file: BinaryIO) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
