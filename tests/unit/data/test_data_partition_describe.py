@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_files import Write
-from fedrec.data.assemble import numeric_order
 from fedrec.data.describe import describe, listing
+from fedrec.data.interactions import numeric_order
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.data.synthetic import demo, scalable
