@@ -56,8 +56,8 @@ def dot_plot(comparison: Comparison) -> Figure:
     axes.set_yticks(range(len(rows)), [fitted(row.method, left) for row in rows])
     _lines(axes, comparison, metric, len(rows) - 0.35)
     axes.set_xlabel(f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else ""))
-    looks = {group: {"marker": sign, "color": SOFT} for group, sign in SIGNS.items()}
-    signs_key(figure, axes, {g: look for g, look in looks.items() if any(row.group == g for row in rows)}, 0.22)
+    present = {row.group for row in rows}
+    signs_key(figure, axes, {g: {"marker": SIGNS[g], "color": SOFT} for g in SIGNS if g in present}, 0.22)
     return figure
 
 
@@ -109,8 +109,7 @@ def _draw_curve(axes: Axes, drawn: Series, band: Band, last: int) -> tuple[float
     if len(drawn.runs) > 1:
         axes.fill_between(rounds, low, high, color=colour, alpha=0.13, linewidth=0)
     axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if control else 1.8)
-    chosen = drawn.selected
-    at = int(np.argmin(np.abs(np.asarray(rounds) - chosen)))
+    at = int(np.argmin(np.abs(np.asarray(rounds) - drawn.selected)))
     axes.plot(rounds[at], mean[at], "o", color=colour, markersize=6, markeredgecolor="white", clip_on=False, zorder=4)
     if rounds[-1] < last:  # stopped early: lead the eye to the label
         axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
