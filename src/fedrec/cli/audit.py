@@ -124,9 +124,8 @@ def _list() -> None:
     for name in names():
         card = find(name).card
         typer.echo(f"{name}: {card.title}")
-        typer.echo(f"  paper  {card.paper}")
-        typer.echo(f"  who    {card.who}")
-        typer.echo(f"  sees   {card.sees}")
+        for label in ("paper", "who", "sees"):
+            typer.echo(f"  {label:<6} {getattr(card, label)}")
 
 
 def _stored(summaries: Any, command: str) -> str:

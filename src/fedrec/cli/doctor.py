@@ -29,8 +29,15 @@ def doctor() -> None:
             lack = "MISSING" if name in PACKAGES else "not installed; where it is wanted"
             typer.echo(f"{name:<13} {lack}: {how_to_install(name)}")
     faults += _kernel()
-    _cuda()
-    _data()
+    import torch  # not before: where packages are missing, the lines above have said so
+
+    from fedrec.data.describe import listing
+    from fedrec.data.load import default_data_dir
+
+    name = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU does)"
+    typer.echo(f"cuda          {name}")
+    here = [row.name for row in listing(None) if row.present]
+    typer.echo(f"data folder   {default_data_dir()}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")
     if faults:
         raise typer.Exit(1)
     typer.echo("all is well")
@@ -47,18 +54,3 @@ def _kernel() -> int:
         return 1
     typer.echo(f"fast kernel   works ({time.perf_counter() - began:.1f} s for a first round on the demo world)")
     return 0
-
-
-def _cuda() -> None:
-    import torch
-
-    name = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU does)"
-    typer.echo(f"cuda          {name}")
-
-
-def _data() -> None:
-    from fedrec.data.describe import listing
-    from fedrec.data.load import default_data_dir
-
-    here = [row.name for row in listing(None) if row.present]
-    typer.echo(f"data folder   {default_data_dir()}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")

@@ -41,22 +41,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("run", cls=run.OPTIONS)(run.run)
-app.command("compare", cls=compare.OPTIONS)(compare.compare)
-app.command("reproduce", cls=reproduce.OPTIONS)(reproduce.reproduce)
-app.command("tune", cls=tune.OPTIONS)(tune.tune)
-app.command("update")(update.update)
-app.command("recommend")(recommend.recommend)
-app.command("serve")(serve.serve)
-app.command("watch")(watch.watch)
-app.command("export")(export.export)
-app.command("audit", cls=audit.OPTIONS)(audit.audit)
-app.command("methods")(methods.methods)
-app.command("check")(check.check)
+for verb in (run, compare, reproduce, tune, update, recommend, serve, watch, export, audit, methods, check, doctor):
+    name = verb.__name__.rpartition(".")[2]  # as its file and its function; OPTIONS where it takes those of a run
+    app.command(name, cls=getattr(verb, "OPTIONS", None))(getattr(verb, name))
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(data.app, name="data")
 app.add_typer(deploy.app, name="deploy")
-app.command("doctor")(doctor.doctor)
 
 
 def _version(asked: bool) -> None:

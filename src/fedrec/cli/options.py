@@ -31,29 +31,6 @@ def at_least_one(jobs: int | None) -> int | None:
     return jobs
 
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="Where data sets lie.", show_default="$FEDREC_DATA, then the cache folder"),
-]
-MinInteractions = Annotated[
-    int | None,
-    typer.Option("--min-interactions", help="Drop users with fewer.", show_default="the data set's own filter"),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        help="Which column of an own file means what; user, item, time, rating, client, title.",
-        metavar="user=NAME,item=NAME,...",
-        show_default="known names",
-    ),
-]
-MinRating = Annotated[
-    float | None,
-    typer.Option(
-        "--min-rating", help="Rows with a lower rating are no interactions.", show_default="those of 0 or less are none"
-    ),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.", callback=at_least_one)]
 Seeds = Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")]
@@ -79,7 +56,7 @@ class RunCommand(TyperCommand):
     """Which options; all where empty."""
     left_out: ClassVar[tuple[str, ...]] = ()
     before: ClassVar[str] = ""
-    """The command's own option that they stand before."""
+    """The command's own option that they stand before; behind all of them where empty."""
     changed: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     made: dict[str, Any] | None = None
@@ -92,7 +69,7 @@ class RunCommand(TyperCommand):
             names = self.fields or tuple(RunSettings.model_fields)
             chosen = [name for name in names if name not in ("method", *self.left_out)]
             options = {name: _option(name, self.changed.get(name, {})) for name in chosen}
-            place = [parameter.name for parameter in self.params].index(self.before)
+            place = [*(parameter.name for parameter in self.params), ""].index(self.before)
             self.params[place:place] = [option for option, _ in options.values()]
             self.made = {name: convertor for name, (_, convertor) in options.items()}
         return super().get_params(ctx)
@@ -103,7 +80,9 @@ class RunCommand(TyperCommand):
         return ctx.invoke(self.callback, **own)
 
 
-def takes(*fields: str, before: str, left_out: tuple[str, ...] = (), **changed: Mapping[str, Any]) -> type[RunCommand]:
+def takes(
+    *fields: str, before: str = "", left_out: tuple[str, ...] = (), **changed: Mapping[str, Any]
+) -> type[RunCommand]:
     """The kind of a command that takes these options of a run, or all that are not left out, ``before`` one of its own.
 
     ``changed``: what a command says otherwise (``help``, ``metavar``, ``default``).

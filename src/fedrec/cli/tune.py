@@ -107,11 +107,8 @@ def parse_budget(text: str | None) -> dict[str, Any]:
     """``15trials``, ``0.5h`` or ``30000steps`` as limits of a search."""
     if text is None:
         return {}
-    found = re.fullmatch(r"([0-9][0-9.e+]*) *(trials|h|hours|steps)", text.strip())
-    try:
-        amount, unit = (float(found[1]), found[2]) if found else (0.0, "")
-    except ValueError:
-        amount, unit = 0.0, ""
+    found = re.fullmatch(r"([0-9]+\.?[0-9]*(?:e\+?[0-9]+)?) *(trials|h|hours|steps)", text.strip())
+    amount, unit = (float(found[1]), found[2]) if found else (0.0, "")
     if not unit or (unit == "trials" and not amount.is_integer()):
         raise BadInput(f"--budget {text!r} is not a budget; write it as 15trials, 0.5h or 30000steps")
     return {"trials": int(amount)} if unit == "trials" else {"total_steps" if unit == "steps" else "hours": amount}
@@ -120,8 +117,7 @@ def parse_budget(text: str | None) -> dict[str, Any]:
 class Told:
     """How far all searches are, as a line now and then."""
 
-    def __init__(self) -> None:
-        self.last, self.done = 0.0, -1
+    last, done = 0.0, -1
 
     def ticks(self, state: Any) -> None:
         quiet_for = time.monotonic() - self.last

@@ -78,8 +78,9 @@ def _client_maps(prepared: Prepared, clients: int, count: int, out: Path, run: P
         alike = found.agreement[stage]
         typer.echo(f"{stage}: distance between clients {apart:.3f}, correlation of their similarities {alike:.3f}")
     about = f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; {count} items; t-SNE"
-    data = client_maps_csv(found, prepared.task.data.item_ids[found.items])
-    write(out, f"items-{run.resolve().name}", client_maps_figure(found, about), data)
+    data = client_maps_csv(found.clients, found.points, prepared.task.data.item_ids[found.items])
+    figure = client_maps_figure(found.clients, found.points, found.distance, about)
+    write(out, f"items-{run.resolve().name}", figure, data)
 
 
 @app.command("views", cls=o.takes(*TRAINED, before="client"))
@@ -121,7 +122,8 @@ def views(
             f"the correlations {abs(one.correlation).mean():.4f}"
         )
     about = f"top {depth}, p = {persistence:g}"
-    write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(found))
+    overlaps = [(one.name, *pair) for one in found for pair in zip(one.users, one.overlap, strict=True)]
+    write(out, "views-overlap", overlap_plot({one.name: one.overlap for one in found}, about), overlap_csv(overlaps))
     matrices = {f"{one.name}, client {one.client}": one.correlation for one in found}
     write(out, "views-correlation", correlation_plot(matrices), correlation_csv(matrices))
 

@@ -61,9 +61,9 @@ def room_for(names: Iterable[str], least: float) -> float:
     return min(max(least, 0.45 + LETTER * max(map(len, names), default=0)), 0.38 * WIDTH)
 
 
-def letters_in(room: float) -> int:
-    """Letters of a name for which there is room."""
-    return int((room - 0.4) / LETTER)
+def fitted(name: str, room: float) -> str:
+    """A name, cut where there is no room for it in so many inches."""
+    return without_middle(name, int((room - 0.4) / LETTER))
 
 
 def plain(axes: Axes) -> None:
@@ -118,6 +118,12 @@ def signs_key(figure: Figure, axes: Axes, looks: Mapping[str, Mapping[str, Any]]
     figure.legend(signs, list(looks), bbox_to_anchor=corner, ncols=len(looks), **KEY)
 
 
+def above(axes: Axes, name: str, at: tuple[float, float], side: str = "center") -> None:
+    """The name of a line across, above the axes; to a ``side`` of its place."""
+    look: dict[str, Any] = {"ha": side, "va": "bottom", "fontsize": 8.5, "color": SOFT}
+    axes.annotate(name, at, ({"right": 3, "left": -3, "center": 0}[side], 2), textcoords="offset points", **look)
+
+
 def of_seeds(seeds: Sequence[int]) -> str:
     return f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
 
@@ -157,7 +163,7 @@ def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) ->
     low, high = axes.get_ylim()
     inches = axes.get_window_extent().height / axes.figure.dpi
     ordered = sorted(labels)
-    most = letters_in((1 - axes.get_position().x1) * WIDTH)
+    room = (1 - axes.get_position().x1) * WIDTH
     places = spread_out([(value - low) / (high - low) for value, _, _ in ordered], least=0.165 / inches)
     lead: dict[str, Any] = {
         "arrowstyle": "-",
@@ -168,7 +174,7 @@ def end_labels(axes: Axes, labels: list[tuple[float, str, str]], last: float) ->
         "shrinkB": 3,
     }
     for place, (value, name, colour) in zip(places, ordered, strict=True):
-        axes.annotate(without_middle(name, most), (last, value), (1.045, place), textcoords="axes fraction",
+        axes.annotate(fitted(name, room), (last, value), (1.045, place), textcoords="axes fraction",
                       va="center", fontsize=9, color=colour, annotation_clip=False,
                       arrowprops={**lead, "color": colour})  # fmt: skip
 

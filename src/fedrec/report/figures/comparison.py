@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrec.report.figures.canvas import (
-    FAINT,
-    INK,
-    LEFT,
-    SOFT,
-    canvas,
-    end_labels,
-    letters_in,
-    room_for,
-    signs_key,
-    without_middle,
-)
+from fedrec.report.figures.canvas import FAINT, INK, LEFT, SOFT, above, canvas, end_labels, fitted, room_for, signs_key
 from fedrec.report.model import colours as shades
 from fedrec.report.model.comparison import FLOOR, Comparison, Group, Row
 from fedrec.report.model.series import Band, Series, series_of
@@ -64,11 +53,11 @@ def dot_plot(comparison: Comparison) -> Figure:
             bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
             zorder=5,
         )
-    axes.set_yticks(range(len(rows)), [without_middle(row.method, letters_in(left)) for row in rows])
+    axes.set_yticks(range(len(rows)), [fitted(row.method, left) for row in rows])
     _lines(axes, comparison, metric, len(rows) - 0.35)
     axes.set_xlabel(f"{metric}, test" + (" (tick: a seed; bar: ± standard deviation over seeds)" if several else ""))
-    looks = {group: {"marker": sign, "color": SOFT} for group, sign in SIGNS.items()}
-    signs_key(figure, axes, {g: look for g, look in looks.items() if any(row.group == g for row in rows)}, 0.22)
+    present = {row.group for row in rows}
+    signs_key(figure, axes, {g: {"marker": SIGNS[g], "color": SOFT} for g in SIGNS if g in present}, 0.22)
     return figure
 
 
@@ -83,9 +72,8 @@ def curve_plot(comparison: Comparison) -> Figure | None:
     trained.sort(key=lambda row: (row.control, -row.mean(metric)))
     first = min(bands[row.method][0][0] for row in trained)
     last = max(bands[row.method][-1][0] for row in trained)
-    caption = "dot: selected round" + (
-        " (median of the seeds); band: range over seeds" if len(comparison.seeds) > 1 else ""
-    )
+    several = len(comparison.seeds) > 1
+    caption = "dot: selected round" + (" (median of the seeds); band: range over seeds" if several else "")
     single = [row for row in comparison.rows if len(bands.get(row.method, [])) == 1]
     caption += "; dashed: fitted in one step" if single else ""
     figure, axes = canvas(
@@ -121,8 +109,7 @@ def _draw_curve(axes: Axes, drawn: Series, band: Band, last: int) -> tuple[float
     if len(drawn.runs) > 1:
         axes.fill_between(rounds, low, high, color=colour, alpha=0.13, linewidth=0)
     axes.plot(rounds, mean, color=colour, linestyle=stroke, linewidth=1.2 if control else 1.8)
-    chosen = drawn.selected
-    at = int(np.argmin(np.abs(np.asarray(rounds) - chosen)))
+    at = int(np.argmin(np.abs(np.asarray(rounds) - drawn.selected)))
     axes.plot(rounds[at], mean[at], "o", color=colour, markersize=6, markeredgecolor="white", clip_on=False, zorder=4)
     if rounds[-1] < last:  # stopped early: lead the eye to the label
         axes.plot([rounds[-1], last], [mean[-1]] * 2, color=colour, linewidth=0.8, alpha=0.5, linestyle=DOTTED)
@@ -147,16 +134,7 @@ def _lines(axes: Axes, comparison: Comparison, metric: str, height: float) -> No
         side = ("right", "left")[number] if close else "center"
         if value < 0.06 * width and number == 0 and side == "center":
             side = "left"
-        axes.annotate(
-            name,
-            (value, height),
-            ({"right": 3, "left": -3, "center": 0}[side], 2),
-            textcoords="offset points",
-            ha=side,
-            va="bottom",
-            fontsize=8.5,
-            color=SOFT,
-        )
+        above(axes, name, (value, height), side)
 
 
 def _reach(row: Row, metric: str) -> float:

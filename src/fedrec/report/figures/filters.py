@@ -74,19 +74,14 @@ def _styles(shown: Shown) -> dict[str, dict[str, Any]]:
 def _noise(axes: Any, spots: Sequence[Spot], style: dict[str, dict[str, Any]]) -> None:
     """Quality over the scale of noise, scales at equal distances."""
     scales = sorted({spot.scale for spot in spots})
+    widths = [look for name, look in style.items() if name.startswith("fedspectral")]
     for name in dict.fromkeys(spot.name for spot in spots):
         line = sorted((scales.index(spot.scale), spot.quality) for spot in spots if spot.name == name)
-        own = style.get(name) or _middle(style)
+        own = style.get(name) or widths[len(widths) // 2]  # the width that noise was tried on
         look = {"color": own["color"], "marker": own["marker"] or "s", "linestyle": "-"}
         axes.plot(*zip(*line, strict=True), markersize=9 if look["marker"] == "*" else 4, linewidth=1.7, **look)
     axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
     axes.set_xlabel("scale of Laplace noise on every number sent", color=INK, fontsize=10)
-
-
-def _middle(style: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The look of the width of fedspectral that noise was tried on."""
-    names = [name for name in style if name.startswith("fedspectral")]
-    return style[names[len(names) // 2]]
 
 
 def _axis(axes: Any, label: str, values: Sequence[float]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,36 +27,27 @@ class Mapped(Protocol):
     def apart(self) -> dict[str, float]: ...
 
 
-class MappedClients(Protocol):
-    """Several clients' maps (:class:`fedrec.experiment.analyses.client_items.ClientMaps` fits)."""
-
-    @property
-    def clients(self) -> list[str]: ...
-    @property
-    def points(self) -> dict[str, Any]: ...  # [clients, items, 2] by stage
-    @property
-    def distance(self) -> dict[str, float]: ...
-
-
-def client_maps_figure(found: MappedClients, about: str) -> Figure:
-    """A panel for each stage; every client has a colour, and every point is an item in its table."""
-    figure = sheet(2.6 * len(found.points) + 0.4, 3.65, fitted=True)
+def client_maps_figure(
+    clients: Sequence[str], stages: Mapping[str, Any], distance: Mapping[str, float], about: str
+) -> Figure:
+    """A panel for each stage ``[clients, items, 2]``; a colour a client, and a point an item in its table."""
+    figure = sheet(2.6 * len(stages) + 0.4, 3.65, fitted=True)
     figure.suptitle(f"Item embeddings of clients\n{about}", x=0.01, ha="left", fontsize=10, color=INK)
-    row = figure.subplots(1, len(found.points), squeeze=False)[0]
-    for axes, (stage, points) in zip(row, found.points.items(), strict=True):
+    row = figure.subplots(1, len(stages), squeeze=False)[0]
+    for axes, (stage, points) in zip(row, stages.items(), strict=True):
         for number, own in enumerate(points):  # the first are the largest: who lies below stays visible
             size, colour = 6 + 8 * (len(points) - 1 - number), PALETTE[number % len(PALETTE)]
-            axes.scatter(*own.T, s=size, c=colour, label=f"client {found.clients[number]}", linewidths=0)
-        _bare(axes, f"{stage} (distance {found.distance[stage]:.2f})")
-    return _with_legend(figure, len(found.clients))
+            axes.scatter(*own.T, s=size, c=colour, label=f"client {clients[number]}", linewidths=0)
+        _bare(axes, f"{stage} (distance {distance[stage]:.2f})")
+    return _with_legend(figure, len(clients))
 
 
-def client_maps_csv(found: MappedClients, items: Iterable[Any]) -> str:
+def client_maps_csv(clients: Sequence[str], stages: Mapping[str, Any], items: Iterable[Any]) -> str:
     """Every point as CSV: stage, client, item, x, y."""
     rows = (
         [stage, client, item, f"{x:.5f}", f"{y:.5f}"]
-        for stage, points in found.points.items()
-        for client, own in zip(found.clients, points, strict=True)
+        for stage, points in stages.items()
+        for client, own in zip(clients, points, strict=True)
         for item, (x, y) in zip(items, own, strict=True)
     )
     return csv_text(["stage", "client", "item", "x", "y"], rows)

@@ -39,8 +39,7 @@ def dot_plot(reproduction: Reproduction, panel: Panel) -> Figure | None:
                 axes.plot(points[name], place, linestyle="", markersize=6.5, zorder=3, **look)
     if metric in panel.chance:
         axes.axvline(panel.chance[metric], color=SOFT, linewidth=1, linestyle=(0, (1, 2)), zorder=0)
-        axes.annotate("chance", (panel.chance[metric], -0.6), (0, 2), textcoords="offset points", ha="center",
-                      va="bottom", fontsize=8.5, color=SOFT)  # fmt: skip
+        canvas.above(axes, "chance", (panel.chance[metric], -0.6))
     axes.set_yticks(range(len(drawn)), names)
     axes.set_xlabel(metric, color=INK)
     x, height = 0.2 / WIDTH, figure.get_size_inches()[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedrec.recipes.search_spaces import Range
 from fedrec.report.figures.canvas import ALARM, FAINT, INK, PALETTE, SOFT, sheet
 from fedrec.report.model.search import Search, Trial, improved
 
@@ -28,7 +27,8 @@ def search_plot(search: Search) -> Figure:
     panels[0].set_ylabel(f"{search.metric}, validation", fontsize=9)
     for axes, one in zip(panels[1:], ranges, strict=True):
         inside = [trial for trial in shown if one.holds(trial.own.get(one.key))]
-        _dots(axes, [_place(one, trial.own[one.key]) for trial in inside], inside, search)
+        tried = [trial.own[one.key] for trial in inside]
+        _dots(axes, [float(one.choices.index(value) if one.choices else value) for value in tried], inside, search)
         if one.choices:
             axes.set_xticks(range(len(one.choices)), [str(choice) for choice in one.choices])
         elif one.log:
@@ -43,10 +43,6 @@ def search_plot(search: Search) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"{search.method} on {search.data}", fontsize=11, fontweight="bold", color=INK)
     return figure
-
-
-def _place(one: Range, value: Any) -> float:
-    return float(one.choices.index(value) if one.choices else value)
 
 
 def _dots(axes: Axes, places: Sequence[float], trials: Sequence[Trial], search: Search) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,17 +14,6 @@ from fedrec.report.text.csv_text import csv_text
 
 CUT = 0.003
 """Correlations within +- this are shown as none, as in Figure 7."""
-
-
-class Agreement(Protocol):
-    """Users of a run and their overlaps (:class:`fedrec.experiment.analyses.views.Views` fits)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def users(self) -> list[str]: ...
-    @property
-    def overlap(self) -> Any: ...
 
 
 def overlap_plot(overlaps: Mapping[str, NDArray[np.floating]], about: str = "top 50, p = 0.99") -> Figure:
@@ -56,10 +45,9 @@ def correlation_plot(matrices: Mapping[str, NDArray[np.floating]], cut: float = 
     return figure
 
 
-def overlap_csv(runs: Sequence[Agreement]) -> str:
+def overlap_csv(overlaps: Iterable[tuple[str, str, float]]) -> str:
     """Overlaps as CSV: run, user, overlap."""
-    rows = ([run.name, who, f"{value:.6f}"] for run in runs for who, value in zip(run.users, run.overlap, strict=True))
-    return csv_text(["run", "user", "overlap"], rows)
+    return csv_text(["run", "user", "overlap"], ([run, user, f"{value:.6f}"] for run, user, value in overlaps))
 
 
 def correlation_csv(matrices: Mapping[str, NDArray[np.floating]]) -> str:

@@ -78,7 +78,8 @@ def _summary(method: str, rows: list[Any]) -> Summary:
     wanted = ("precision", "recall", "chance", "popular_precision")
     items = {key: _mean(first, attack, key) for key in wanted} if attack else {}
     sizes = [r for r in rows if r.rounds == 1 and "size_rank" in r.figures]
-    size = max((_mean(sizes, name, "size_rank") for name in {r.attack for r in sizes}), key=_value, default=None)
+    ranks = [rank for name in {r.attack for r in sizes} if (rank := _mean(sizes, name, "size_rank")) is not None]
+    size = max(ranks, key=lambda rank: rank.mean, default=None)
     poisoned = [r for r in rows if "ER@10" in r.figures]
     share = min({r.share for r in poisoned}, key=lambda s: abs(s - 0.01), default=0.0)
     here = [r for r in poisoned if r.share == share]
@@ -110,10 +111,6 @@ def _mean(rows: list[Any], attack: str, name: str) -> Figure | None:
 def _harmonic(figures: dict[str, float]) -> float:
     total = figures["precision"] + figures["recall"]
     return 2 * figures["precision"] * figures["recall"] / total if total else 0.0
-
-
-def _value(figure: Figure | None) -> float:
-    return -1.0 if figure is None else figure.mean
 
 
 def _cost(rows: list[Any], defence: str, metric: str) -> Figure | None:

@@ -88,10 +88,6 @@ class Row:
     def control(self) -> bool:
         return self.group == "control"
 
-    @property
-    def seeds(self) -> list[int]:
-        return [run.seed for run in self.runs]
-
     def mean(self, metric: str) -> float:
         """Over its seeds; minus infinity where it is not known."""
         return _mean(self.cells, metric)

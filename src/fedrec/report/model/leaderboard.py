@@ -40,14 +40,13 @@ class Leaderboard:
     def standings(self, metric: str) -> list[Standing]:
         """By group, and within a group by mean rank."""
         found: list[Standing] = []
-        methods = dict.fromkeys(row.method for comparison in self.comparisons for row in comparison.rows)
         groups = {row.method: row.group for comparison in self.comparisons for row in comparison.rows}
         ranks = [_ranks(comparison, metric) for comparison in self.comparisons]
-        for method in methods:
+        for method, group in groups.items():
             rows = [comparison.row(method) for comparison in self.comparisons]
             cells = tuple(None if row is None else row.cells.get(metric) for row in rows)
             own = [rank[method] for rank in ranks if method in rank]
-            found.append(Standing(method, groups[method], cells, sum(own) / len(own) if own else math.inf))
+            found.append(Standing(method, group, cells, sum(own) / len(own) if own else math.inf))
         return sorted(found, key=lambda standing: (GROUPS.index(standing.group), standing.rank))
 
     def grouped(self, metric: str) -> list[tuple[Group, list[Standing]]]:

@@ -68,11 +68,8 @@ def points_of(rounds: Iterable[Mapping[str, Any]], metric: str, part: str = "val
 def load_run(path: Path, variant: str = "") -> FinishedRun:
     """Read the folder of a finished run; one that is unfinished or no run's folder is bad input."""
     folder = RunFolder.open(path)
-    result = folder.result()
-    table = folder.per_user()
-    users: tuple[str, ...] = ()
-    per_user: dict[str, Float64] | None = None
-    if table is not None:
-        users = tuple(table["user"].astype(str))
-        per_user = {str(name): table[name].to_numpy(np.float64) for name in table.columns if name != "user"}
-    return FinishedRun(result, tuple(folder.records()), users, per_user, path, variant)
+    result, table, rounds = folder.result(), folder.per_user(), tuple(folder.records())
+    if table is None:
+        return FinishedRun(result, rounds, path=path, variant=variant)
+    per_user = {str(name): table[name].to_numpy(np.float64) for name in table.columns if name != "user"}
+    return FinishedRun(result, rounds, tuple(table["user"].astype(str)), per_user, path, variant)

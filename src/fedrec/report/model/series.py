@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -78,13 +79,8 @@ def series_of(comparison: Comparison) -> list[Series]:
 
 def numbered(series: Sequence[Series]) -> list[Series]:
     """The same, each with its place among the coloured ones or among the controls."""
-    seen = {True: 0, False: 0}
-    found = []
-    for one in series:
-        control = one.group == "control"
-        found.append(replace(one, number=seen[control]))
-        seen[control] += 1
-    return found
+    places = {True: count(), False: count()}
+    return [replace(one, number=next(places[one.group == "control"])) for one in series]
 
 
 @dataclass(frozen=True)

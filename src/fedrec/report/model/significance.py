@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from fedrec.errors import BadInput
 from fedrec.evaluation import statistics
@@ -37,9 +36,6 @@ class Verdict:
     def turned(self, method: str) -> Verdict:
         """The same seen from the other side: ``method`` is the one this verdict was about."""
         return replace(self, against=method, difference=-self.difference)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def versus(against: str, runs: Runs, metric: str) -> dict[str, Verdict]:

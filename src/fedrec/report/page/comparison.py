@@ -31,19 +31,8 @@ from fedrec.report.page.parts import (
     tiles,
 )
 from fedrec.report.page.render import Page, render
+from fedrec.report.text import wording
 from fedrec.report.text.commands import run_command
-from fedrec.report.text.wording import (
-    HEADINGS,
-    failure_text,
-    lost_texts,
-    name_text,
-    notes,
-    seconds_text,
-    secure_text,
-    settings_text,
-    title,
-    upload_text,
-)
 
 
 def comparison_page(comparison: Comparison, command: str = "") -> str:
@@ -52,7 +41,9 @@ def comparison_page(comparison: Comparison, command: str = "") -> str:
     floor = next((one for one in series if one.method == FLOOR), None)
     shown = dict.fromkeys([comparison.main, comparison.columns[0]])
     sections = [
-        Section("table", "Results", results_table(comparison) + paragraphs(notes(comparison)[:3], "small soft")),
+        Section(
+            "table", "Results", results_table(comparison) + paragraphs(wording.notes(comparison)[:3], "small soft")
+        ),
         Section("curves", "Over rounds", join(figures.curves(series, metric) for metric in shown), "Curves"),
         Section("costs", "Quality against cost", costs(series, comparison.main), "Costs"),
     ]
@@ -68,7 +59,7 @@ def comparison_page(comparison: Comparison, command: str = "") -> str:
     data, compared = comparison.data, [row for row in comparison.rows if not row.control]
     page = Page(
         title=f"{data['name']}: {len(compared)} method{'s'[: len(compared) != 1]} under {comparison.protocol.name}",
-        lead=title(comparison),
+        lead=wording.title(comparison),
         opening=banner(comparison.banner) + failures_html(comparison.failures) + tiles(headline(comparison)),
         sections=[section for section in sections if section.body],
         footer=versions(series),
@@ -82,7 +73,7 @@ def headline(comparison: Comparison) -> list[Tile]:
     for group, rows in comparison.grouped():
         best = max(rows, key=lambda row: row.mean(metric))
         if group != "control" and math.isfinite(best.mean(metric)):
-            found.append((f"best {HEADINGS[group]}", best.mean(metric), best.method))
+            found.append((f"best {wording.HEADINGS[group]}", best.mean(metric), best.method))
     floor = comparison.row(FLOOR)
     if floor is not None and metric in floor.cells:
         found.append((FLOOR, floor.cells[metric].summary.mean, "the same list for everybody"))
@@ -103,17 +94,17 @@ def results_table(comparison: Comparison) -> str:
 
 
 def _cells(row: Row, comparison: Comparison, failed: bool) -> list[Td]:
-    found = [Td(escape(name_text(row, comparison)) + group_tag(row.group))]
+    found = [Td(escape(wording.name_text(row, comparison)) + group_tag(row.group))]
     found += [value_cell(row.cells.get(name)) for name in comparison.columns]
-    found.append(Td(seconds_text(row), row.seconds if row.runs else None))
-    upload = upload_text(row)
+    found.append(Td(wording.seconds_text(row), row.seconds if row.runs else None))
+    upload = wording.upload_text(row)
     found.append(Td(upload, None if upload == "-" else row.bytes("upload")))
-    return found + [Td(escape(failure_text(row.failures)), cls="note")] * failed
+    return found + [Td(escape(wording.failure_text(row.failures)), cls="note")] * failed
 
 
 def group_tag(group: Group) -> str:
     """What stands behind the name of a method that is not federated."""
-    return "" if group == "federated" else f' <span class="tag">{HEADINGS[group].removesuffix("s")}</span>'
+    return "" if group == "federated" else f' <span class="tag">{wording.HEADINGS[group].removesuffix("s")}</span>'
 
 
 def value_cell(cell: Cell | None) -> Td:
@@ -145,7 +136,7 @@ def costs(series: Sequence[Series], metric: str, where: str = "") -> str:
 
 def failures_html(failures: Iterable[Any]) -> str:
     """Runs that gave no result, named."""
-    return join(banner(text, "warn") for text in lost_texts(failures))
+    return join(banner(text, "warn") for text in wording.lost_texts(failures))
 
 
 def protocol_html(protocol: Rules) -> str:
@@ -160,7 +151,17 @@ def cards(series: Sequence[Series]) -> str:
     used: dict[str, list[Series]] = {}
     for one in series:
         used.setdefault(one.method, []).append(one)
-    return join(_card(method, own) for method, own in used.items())
+    found = []
+    for method, own in used.items():
+        try:
+            card = find_method(method).card
+        except Exception:  # a package that was there when the run was made
+            continue
+        results = [one.runs[0].result for one in own if one.runs]
+        settings = {wording.settings_text(result["settings"].get("settings", {})) for result in results}
+        secure = next((wording.secure_text(result["secure"]) for result in results if result.get("secure")), "")
+        found.append(card_html(method, card, settings.pop() if len(settings) == 1 else "", secure))
+    return join(found)
 
 
 def privacy_cards(series: Sequence[Series]) -> str:
@@ -172,17 +173,6 @@ def privacy_cards(series: Sequence[Series]) -> str:
             inside = f"<pre>{escape(chr(10).join(card_lines(card)))}</pre>"
             found.append(folded(one.name, one.runs[0].result["privacy"], inside))
     return join(found)
-
-
-def _card(method: str, own: Sequence[Series]) -> str:
-    try:
-        card = find_method(method).card
-    except Exception:  # a package that was there when the run was made
-        return ""
-    results = [one.runs[0].result for one in own if one.runs]
-    settings = {settings_text(result["settings"].get("settings", {})) for result in results}
-    secure = next((secure_text(result["secure"]) for result in results if result.get("secure")), "")
-    return card_html(method, card, next(iter(settings)) if len(settings) == 1 else "", secure)
 
 
 def commands(series: Sequence[Series], command: str) -> str:

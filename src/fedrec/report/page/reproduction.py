@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from fedrec.evaluation.protocols import find as find_protocol
@@ -19,6 +19,11 @@ from fedrec.report.page.render import Page, render
 from fedrec.report.text.reproduction import difference_text, digits_of, line_note, published_text, summary_text
 from fedrec.report.text.wording import seeds_text
 
+SIGNS: dict[str, tuple[Callable[..., str], float, str]] = {
+    "published": (svg.circle, 6, "hollow sc"),
+    "ours": (svg.circle, 5.5, "dot s0"),
+    "strict": (svg.diamond, 6, "dot s1"),
+}
 NEAR = 5.0
 """Percent within which a value counts as reproduced."""
 
@@ -114,9 +119,8 @@ def _table(done: Reproduction, panel: Panel) -> str:
     groups = [("", 1)]
     heads = [Th("row", number=False)]
     for metric, printed in zip(done.table.metrics, done.table.printed, strict=True):
-        groups.append(
-            (printed if metric.lower() == printed.lower() else f"{printed} (here {metric})", 4 if quality else 3)
-        )
+        name = printed if metric.lower() == printed.lower() else f"{printed} (here {metric})"
+        groups.append((name, 4 if quality else 3))
         heads += [Th("published", cls="first"), Th("ours"), Th("off", about="ours against published, in percent")]
         heads += [Th("strict", about="ours where nothing leaks")] * quality
     rows = [("control" if line.control else "", _cells(line, quality)) for line in panel.lines]
@@ -126,10 +130,8 @@ def _table(done: Reproduction, panel: Panel) -> str:
 
 def _cells(line: Line, quality: bool) -> list[Td]:
     tag = ' <span class="tag">control</span>' if line.control else ""
-    if line_note(line):
-        tag += (
-            f" <span{attributes(cls='tag lost', title=line_note(line))}>{'not run' if line.absent else 'failed'}</span>"
-        )
+    if note := line_note(line):
+        tag += f" <span{attributes(cls='tag lost', title=note)}>{'not run' if line.absent else 'failed'}</span>"
     found = [Td(escape(line.name) + tag)]
     for entry in line.entries:
         digits = digits_of(entry)
@@ -191,12 +193,8 @@ def _dumbbells(drawn: Sequence[tuple[Line, dict[str, float]]], metric: str, pane
         tip = [line.name, *([name, f"{value:.4f}"] for name, value in found.items())]
         more = {"data_tip": json.dumps(tip), "tabindex": 0, "role": "img"}
         label = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-        marks = ""
-        if "published" in found:
-            marks += svg.circle(x(found["published"]), y, 6, "hollow sc")
-        if "ours" in found:
-            marks += svg.circle(x(found["ours"]), y, 5.5, "dot s0")
-        if "strict" in found:
-            marks += svg.diamond(x(found["strict"]), y, 6, "dot s1")
+        marks = "".join(
+            mark(x(found[name]), y, size, cls) for name, (mark, size, cls) in SIGNS.items() if name in found
+        )
         inside += f"<g{attributes(aria_label=f'{line.name}: {label}', **more)}>{marks}</g>"
     return frame.svg(inside, f"{metric}: published, ours and strict").replace('role="img"', 'role="group"', 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from fedrec.report.model.comparison import SCHEMA, Cell, Comparison, Row
@@ -29,13 +30,12 @@ def as_json(comparison: Comparison, command: str = "") -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    settings = dict(row.runs[0].result["settings"]) if row.runs else {}
-    settings.pop("seed", None)
+    first = row.runs[0].result if row.runs else {}
     return {
         "method": row.method,
         "group": row.group,
         "control": row.control,
-        "seeds": row.seeds,
+        "seeds": [run.seed for run in row.runs],
         "mean": {name: _number(cell.summary.mean) for name, cell in row.cells.items()},
         "spread": {name: _number(cell.summary.spread) for name, cell in row.cells.items()},
         "values": {name: [_number(run.test(name)) for run in row.runs] for name in row.cells},
@@ -44,10 +44,10 @@ def _row(row: Row) -> dict[str, Any]:
         "selected_round": [run.result["selected_round"] for run in row.runs],
         "seconds": _number(row.seconds) if row.runs else None,
         "bytes": {way: _number(row.bytes(way)) for way in ("upload", "download")} if row.runs else None,
-        "privacy": row.runs[0].result["privacy"] if row.runs else None,
-        "privacy_card": row.runs[0].result.get("privacy_card") if row.runs else None,
-        "secure": row.runs[0].result.get("secure") if row.runs else None,
-        "settings": settings,
+        "privacy": first.get("privacy"),
+        "privacy_card": first.get("privacy_card"),
+        "secure": first.get("secure"),
+        "settings": {key: value for key, value in first.get("settings", {}).items() if key != "seed"},
         "folders": [str(run.path) for run in row.runs if run.path is not None],
         "failures": [{"seed": failure.seed, "reason": failure.reason} for failure in row.failures],
     }
@@ -61,8 +61,8 @@ def _significance(cell: Cell) -> dict[str, Any]:
     return {
         "best": cell.best,
         "mark": cell.mark,
-        "against_best": cell.against_best.as_dict() if cell.against_best else None,
-        "against_popularity": cell.against_floor.as_dict() if cell.against_floor else None,
+        "against_best": asdict(cell.against_best) if cell.against_best else None,
+        "against_popularity": asdict(cell.against_floor) if cell.against_floor else None,
     }
 
 

@@ -61,13 +61,9 @@ def seconds_text(row: Row) -> str:
 
 def upload_text(row: Row) -> str:
     """KiB per client and round; a centralised model collects histories instead."""
-    if not row.runs or _collects(row):
+    if not row.runs or row.group == "centralised" or row.method in ("random", "popularity"):
         return "-"
     return f"{row.bytes('upload') / 1024:.2f}"
-
-
-def _collects(row: Row) -> bool:
-    return row.group == "centralised" or row.method in ("random", "popularity")
 
 
 Written = TypeVar("Written")
