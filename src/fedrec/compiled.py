@@ -51,8 +51,13 @@ PLACES = ",".join(f"{kind.__module__}.{kind.__name__}" for kind in (UserProvided
 
 
 def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """:func:`numba.njit`; only what is compiled here is cached in this way."""
-    compiled = numba.njit(*signature, **options)
+    """:func:`numba.njit`; only what is compiled here is cached in this way.
+
+    A function whose sums may be reordered (``fastmath``) becomes part of each kernel that calls it. Called, it would
+    exist twice, compiled by itself and within the kernel, in orders of their own; the process that compiled a kernel took
+    the one, those that loaded it the other, and the first run of a machine had other last bits than all later ones.
+    """
+    compiled = numba.njit(*signature, forceinline="reassoc" in options.get("fastmath", ()), **options)
 
     def decorated(function: Callable[..., Any]) -> Any:
         before, config.CACHE_LOCATOR_CLASSES = config.CACHE_LOCATOR_CLASSES, PLACES

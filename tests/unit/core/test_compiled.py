@@ -106,3 +106,21 @@ def test_the_stamp_covers_what_a_kernel_imports() -> None:
     nested = b"class K:\n    try:\n        import fedrec.d\n    except ImportError:\n        from fedrec import e\n"
     assert set(compiled.imported(lazy + nested, "fedrec")) == {"fedrec.b", "fedrec.d", "fedrec", "fedrec.e"}
     assert compiled.sources_stamp("fedrec.privacy.noise_kernel") != compiled.sources_stamp("fedrec.keyed")
+
+
+@pytest.mark.slow
+def test_the_process_that_compiles_gives_what_later_ones_give(tmp_path: Path) -> None:
+    """Fed3CR's kernel calls functions whose sums may be reordered; they must be the same code in both processes."""
+    golden = Path(__file__).parents[2] / "golden"
+    code = (
+        "from golden_cases import CASES\n"
+        "from golden_figures import simulated\n"
+        "print(simulated(CASES['fed3cr local']))"
+    )  # fmt: skip
+    path = os.pathsep.join([str(golden), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, later = (
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert first == later
