@@ -28,7 +28,7 @@ class Mapped(Protocol):
 
 
 class MappedClients(Protocol):
-    """Several clients' maps (:class:`fedrec.experiment.analyses.client_items.ClientMaps` fits)."""
+    """Several clients' maps (:class:`fedrec.experiment.analyses.items.ClientMaps` fits)."""
 
     @property
     def clients(self) -> list[str]: ...
