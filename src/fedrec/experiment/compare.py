@@ -86,15 +86,15 @@ def plan(
         raise BadInput("no seed is given; name at least one, for example --seeds 0,1,2")
     found += [Entrant(name, name) for name in CONTROLS if name not in {one.name for one in found}]
     seeds = list(dict.fromkeys(seeds))
-    if out is not None:
-        return _planned(found, seeds, given, sets or {}, out, recipes)
     base = default_folder(str(given.get("data", "demo")), str(given.get("protocol", "strict")))
-    for number in count(1):  # a comparison with other settings stands next to the first
+    folder = out or base
+    for number in count(2):  # a comparison with other settings stands next to the first
         try:
-            folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
             return _planned(found, seeds, given, sets or {}, folder, recipes)
         except OtherSettings:
-            continue
+            if out is not None:
+                raise
+            folder = base.with_name(f"{base.name}-{number}")
     raise AssertionError("there is always a free folder")
 
 

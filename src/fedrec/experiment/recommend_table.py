@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,10 @@ def write(
 
     def fill(temporary: Path) -> None:
         nonlocal done
-        with _writer(path.suffix.lower(), temporary) as add:
+        add = None
+        with ExitStack() as stack:
             for table, users in _tables(recommender, tops):
+                add = add or _writer(path.suffix.lower(), temporary, table.schema, stack)
                 add(table)
                 done += users
                 if on_block is not None:
@@ -75,27 +77,14 @@ def _tables(recommender: Recommender, tops: Iterable[Top]) -> Iterator[tuple[pa.
         yield pa.table({**columns, "score": pa.array(top.scores[row, place])}), len(top.users)
 
 
-@contextmanager
-def _writer(suffix: str, path: Path) -> Iterator[Callable[[Any], None]]:
-    """A function that adds a table to the file."""
+def _writer(suffix: str, path: Path, schema: pa.Schema, stack: ExitStack) -> Callable[[Any], Any]:
+    """A function that adds a table to the file, until the stack is left."""
     if suffix == ".jsonl":
-        with open(path, "w", encoding="utf-8") as file:
-            yield lambda table: table.to_pandas().to_json(file, orient="records", lines=True, force_ascii=False)
-        return
+        file = stack.enter_context(open(path, "w", encoding="utf-8"))  # noqa: SIM115
+        return lambda table: table.to_pandas().to_json(file, orient="records", lines=True, force_ascii=False)
     import pyarrow.csv
     import pyarrow.parquet
 
-    made: Any = None
-
-    def add(table: pa.Table) -> None:
-        nonlocal made
-        if made is None:
-            kind = pyarrow.csv.CSVWriter if suffix == ".csv" else pyarrow.parquet.ParquetWriter
-            made = kind(str(path), table.schema)
-        made.write_table(table)
-
-    try:
-        yield add
-    finally:
-        if made is not None:
-            made.close()
+    kind: Any = pyarrow.csv.CSVWriter if suffix == ".csv" else pyarrow.parquet.ParquetWriter
+    add: Callable[[Any], Any] = stack.enter_context(kind(str(path), schema)).write_table
+    return add

@@ -72,17 +72,18 @@ def stored(known: Known, negatives: str, key: bytes | None = None) -> tuple[dict
     block = known.people.block
     beside = _without(known.owned, block.train, block.n_items)
     single = block.single and list(known.people.client_ids) == known.user_ids.tolist()
-    lists: list[tuple[Int64, NDArray[Any]]] = [(part.start, part.values) for part in (block.train, beside)]
-    if key is not None:
-        lists = [(start, _hashes(known, start, values, key)) for start, values in lists]
-    names = ("train", "beside")
+
+    def lists(part: Ragged) -> dict[str, Any]:
+        return {"start": part.start, "values": part.values if key is None else _hashes(known, part, key)}
+
     value = {
         "items": _packed(known.item_ids.tolist()),
         "titles": None if known.titles is None else _packed([str(title) for title in known.titles]),
         "users": _packed(known.user_ids.tolist()),
         "clients": None if single else _packed(list(known.people.client_ids)),
         "user_start": block.user_start,
-        **{name: {"start": start, "values": values} for name, (start, values) in zip(names, lists, strict=True)},
+        "train": lists(block.train),
+        "beside": lists(beside),
     }
     about = {"schema": SCHEMA, "name": known.world.name, "negatives": negatives, "hashed": key is not None}
     return value, about | {"ordered": block.ordered}
@@ -154,11 +155,10 @@ def _hash(user: str, item: str, key: bytes) -> int:
     return int.from_bytes(digest, "little")
 
 
-def _hashes(known: Known, start: Int64, values: Any, key: bytes) -> NDArray[np.uint64]:
-    owners = np.repeat(np.arange(len(start) - 1), np.diff(start))
+def _hashes(known: Known, lists: Ragged, key: bytes) -> NDArray[np.uint64]:
     users, items = known.user_ids.tolist(), known.item_ids.tolist()
-    pairs = zip(owners.tolist(), values.tolist(), strict=True)
-    return np.fromiter((_hash(users[u], items[i], key) for u, i in pairs), np.uint64, len(values))
+    pairs = zip(lists.owners.tolist(), lists.values.tolist(), strict=True)
+    return np.fromiter((_hash(users[u], items[i], key) for u, i in pairs), np.uint64, len(lists.values))
 
 
 def _without(lists: Ragged, less: Ragged, n_items: int) -> Ragged:

@@ -29,12 +29,8 @@ def usual_defence(card: Card, protocol: Rules, secure: bool) -> str:
 
 def defence_of(settings: RunSettings, names: str | None = None) -> Defence:
     """What guards the fold, by the run's settings; ``names`` in place of the pieces that they name."""
-    return defence(
-        settings.robust if names is None else names,
-        settings.robust_factor,
-        settings.robust_share,
-        kept_mb(settings.memory_mb),
-    )
+    pieces = settings.robust if names is None else names
+    return defence(pieces, settings.robust_factor, settings.robust_share, kept_mb(settings.memory_mb))
 
 
 def plan_of(settings: RunSettings, protocol: Rules, method: Method[Any, Any, Any, Any] | Reference[Any]) -> Plan:

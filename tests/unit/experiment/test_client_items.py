@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedrec.errors import BadInput
-from fedrec.experiment.analyses.client_items import agreement, client_maps, distance
+from fedrec.experiment.analyses.items import agreement, client_maps, distance
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
 

@@ -70,7 +70,7 @@ def items(
 
 def _client_maps(prepared: Prepared, clients: int, count: int, out: Path, run: Path) -> None:
     """Draw the tables of some clients, and print how far they differ."""
-    from fedrec.experiment.analyses.client_items import client_maps
+    from fedrec.experiment.analyses.items import client_maps
     from fedrec.report.figures.item_map import client_maps_csv, client_maps_figure
 
     found, chosen = client_maps(prepared, clients, count), prepared.settings

@@ -32,18 +32,13 @@ def expected(task: Task, negatives: int, rounds: Sequence[int], k: int = 10) -> 
         raise BadInput(f"{task.data.name} holds several test items of a user; this analysis is of one held-out item")
     evaluated = task.test.counts == 1
     pool = np.maximum(1, task.data.n_items - task.exclude.counts[evaluated])
-    return [
-        Point(float(number), EXPECTED, f"HR@{k}/{sampled}", float(np.mean(hit(left, sampled, k))))
-        for number in rounds
-        for left in [_left(task, pool, negatives * task.train.counts[evaluated] * number)]
-    ]
-
-
-def _left(task: Task, pool: NDArray[np.int64], draws: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``[users]`` the share of other items that still stand as high as the held-out one."""
-    if not task.protocol.leaky:
-        return np.ones(len(pool))
-    return (1 - 1 / pool) ** draws.astype(np.float64)
+    missed = 1 - 1 / pool if task.protocol.leaky else np.ones(len(pool))
+    points = []
+    for number in rounds:
+        draws = negatives * task.train.counts[evaluated] * number
+        left = missed ** draws.astype(np.float64)  # [users] of other items that still stand as high as the held-out one
+        points.append(Point(float(number), EXPECTED, f"HR@{k}/{sampled}", float(np.mean(hit(left, sampled, k)))))
+    return points
 
 
 def hit(left: NDArray[np.float64], sampled: int, k: int) -> NDArray[np.float64]:
