@@ -54,8 +54,8 @@ def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
     """:func:`numba.njit`; only what is compiled here is cached in this way.
 
     A function whose sums may be reordered (``fastmath``) becomes part of each kernel that calls it. Called, it would
-    exist twice, compiled by itself and within the kernel, in orders of their own; the process that compiled a kernel took
-    the one, those that loaded it the other, and the first run of a machine had other last bits than all later ones.
+    exist twice, compiled by itself and within the kernel, in orders of their own; the process that compiled a kernel
+    took the one, those that loaded it the other, and a machine's first run had other last bits than all later ones.
     """
     compiled = numba.njit(*signature, forceinline="reassoc" in options.get("fastmath", ()), **options)
 
