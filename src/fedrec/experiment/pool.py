@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from fedrec.errors import BadInput
 from fedrec.experiment.estimate import Estimate, expected_mb
-from fedrec.experiment.jobs import Job, reason_of
+from fedrec.experiment.jobs import Job
 from fedrec.experiment.prepare import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
 from fedrec.memory import available_mb
@@ -77,9 +77,8 @@ def carry_out(
     with ExitStack() as held:
         for place in sorted({job.folder.parent for job in open_jobs}):
             held.enter_context(alone(place))
-        if parallel <= 1:
-            return _in_turn(open_jobs, len(jobs), watcher, estimate)
-        return _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate).run()
+        work = _Pool(open_jobs, len(jobs), parallel, memory_mb, watcher, estimate)
+        return work.run() if parallel > 1 else work.in_turn()
 
 
 def measured(
@@ -93,34 +92,10 @@ def measured(
     return runs, failures
 
 
-def _in_turn(jobs: Sequence[Job], total: int, watcher: Watcher, estimate: Estimate) -> dict[Path, str]:
-    failures: dict[Path, str] = {}
-    done, shared = total - len(jobs), SharedData()
-    for place, job in enumerate(jobs):
-        watch = watcher.begins(job, done + 1, total)
-        began, failure = time.monotonic(), None
-        watching = (watch.round, watch.start) if watch is not None else (None, None)
-        try:
-            make(job.settings, job.folder, job.state == "new", shared, *watching)
-        except Exception as problem:
-            if os.environ.get("FEDREC_DEBUG"):
-                raise
-            failure = failures[job.folder] = reason_of(problem)
-        finally:
-            if watch is not None:
-                watch.stop()
-        seconds = time.monotonic() - began
-        if failure is None:
-            estimate.add(job.settings, seconds)
-        done += 1
-        left = estimate.left([other.settings for other in jobs[place + 1 :]], {}, 1)
-        watcher.ends(job, seconds, failure, done, total, left)
-    return failures
-
-
 @dataclass
 class _Pool:
-    """Workers side by side within a memory budget; a worker that is through takes the next run as it is, still warm."""
+    """Runs one after the other here, or in workers side by side within a memory budget; a worker that is through takes
+    the next run as it is, still warm."""
 
     jobs: Sequence[Job]
     total: int
@@ -135,6 +110,21 @@ class _Pool:
     def __post_init__(self) -> None:
         self.waiting, self.done = list(self.jobs), self.total - len(self.jobs)
         self.budget = self.memory_mb or round(0.8 * available_mb())
+
+    def in_turn(self) -> dict[Path, str]:
+        """All in this process, one after the other."""
+        shared = SharedData()
+        while self.waiting:
+            job, began = self.waiting.pop(0), time.monotonic()
+            watch = self.watcher.begins(job, self.done + 1, self.total)
+            watching = (watch.round, watch.start) if watch is not None else (None, None)
+            try:
+                failure = make(job.settings, job.folder, job.state == "new", shared, *watching)
+            finally:
+                if watch is not None:
+                    watch.stop()
+            self._tell(job, time.monotonic() - began, failure)
+        return self.failures
 
     def run(self) -> dict[Path, str]:
         try:
@@ -193,12 +183,17 @@ class _Pool:
         job, seconds = under_way.job, time.monotonic() - under_way.began
         if failure is None and not (job.folder / RESULT).is_file():
             failure = "it ended without a result"
-        if failure is not None:
-            self.failures[job.folder] = failure
-        else:
-            self.estimate.add(job.settings, seconds)
+        if failure is None:
             result = RunFolder(job.folder).result()
             self.peaks[job.settings.method, job.settings.data] = result["memory"]["peak_mb"]
+        self._tell(job, seconds, failure)
+
+    def _tell(self, job: Job, seconds: float, failure: str | None) -> None:
+        """A run has ended."""
+        if failure is None:
+            self.estimate.add(job.settings, seconds)
+        else:
+            self.failures[job.folder] = failure
         self.done += 1
         self.watcher.ends(job, seconds, failure, self.done, self.total, self._left())
 

@@ -144,7 +144,6 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
             raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
         if settings.copies != 1:
             raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
-
         return Loopback(method, people, task, settings.seed, settings)
     if settings.node_sums:
         raise BadInput("--node-sums is about what nodes send; give --runtime flower as well, or leave it out")
@@ -152,12 +151,11 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         from fedrec.simulate.private import PrivateSimulator
         from fedrec.simulate.secured import SecureOptions, SecureSimulator
 
-        if settings.epsilon is not None:
-            budget, chosen = Budget(settings.epsilon, settings.delta), participation_of(settings)
-            secure, rounds = SecureOptions.of(settings), settings.rounds
-            return PrivateSimulator(method, people, task, settings.seed, secure, budget, rounds, chosen, **options)
-
-        return SecureSimulator(method, people, task, settings.seed, SecureOptions.of(settings), **options)
+        given = (method, people, task, settings.seed, SecureOptions.of(settings))
+        if settings.epsilon is None:
+            return SecureSimulator(*given, **options)
+        budget = Budget(settings.epsilon, settings.delta)
+        return PrivateSimulator(*given, budget, settings.rounds, participation_of(settings), **options)
     from fedrec.simulate.runtime import Simulator
 
     return Simulator(method, people, task, settings.seed, robust=defence_of(settings), **options)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.experiment import run
-from fedrec.experiment.jobs import Job, State, reason_of
+from fedrec.experiment.jobs import Job, reason_of
 from fedrec.experiment.prepare import ASKED, SharedData
 from fedrec.memory import resident_mb
 from fedrec.runs.folder import ROUNDS
@@ -37,12 +37,18 @@ def make(
     shared: SharedData,
     on_round: run.OnRound | None = None,
     on_start: run.OnStart | None = None,
-) -> None:
-    """One run in its folder, from the beginning or from its checkpoint."""
-    if new:
-        run.execute(settings, folder, on_round, on_start, shared=shared.of(settings))
-    else:
-        run.resume(folder, on_round, on_start, {name: getattr(settings, name) for name in HOW_ONLY})
+) -> str | None:
+    """One run in its folder, from the beginning or from its checkpoint; gives the reason where it fails."""
+    try:
+        if new:
+            run.execute(settings, folder, on_round, on_start, shared=shared.of(settings))
+        else:
+            run.resume(folder, on_round, on_start, {name: getattr(settings, name) for name in HOW_ONLY})
+    except Exception as problem:
+        if os.environ.get("FEDREC_DEBUG"):
+            raise
+        return reason_of(problem)
+    return None
 
 
 @dataclass(frozen=True)
@@ -136,14 +142,8 @@ def _serve(orders: Any, answer: Callable[[dict[str, Any]], None]) -> None:
 
     for line in orders:
         order = json.loads(line)
-        state: State = order["state"]
-        failure = None
-        try:
-            make(RunSettings(**order["settings"]), Path(order["folder"]), state == "new", shared, still_wanted)
-        except Exception as problem:
-            if os.environ.get("FEDREC_DEBUG"):
-                raise
-            failure = reason_of(problem)
+        settings, new = RunSettings(**order["settings"]), order["state"] == "new"
+        failure = make(settings, Path(order["folder"]), new, shared, still_wanted)
         _give_back()
         large = resident_mb(os.getpid()) > LARGE_MB
         answer({"failure": failure, "last": large})
