@@ -102,9 +102,10 @@ class Browser:
         return entries
 
     def requests(self) -> list[str]:
-        """Addresses asked for since the last call."""
+        """Addresses asked for since the last call; not those of the browser's own first page, which it has at home."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
-        return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return [address for address in asked if not address.startswith("chrome:")]
 
     def move(self, x: float, y: float) -> None:
         """The pointer to a place in the window."""
