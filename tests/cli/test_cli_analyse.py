@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,35 @@ def test_stages_of_a_round_of_fedca(fedrec: Cli) -> None:
     refused = fedrec("analyse", "stages", "--data", "demo", "--set", "beta=0")
     assert refused.status == 2
     assert "alpha and beta > 0" in refused.err
+
+
+def test_sparsity_trains_on_shares_and_evaluates_on_the_whole(fedrec: Cli, tmp_path: Path) -> None:
+    done = fedrec("analyse", "sparsity", "fedavg", "local", "--shares", "0.2,1", "--rounds", "2", "--out", "found")
+    assert done.status == 0, done.err
+    with open(tmp_path / "found" / "sparsity-demo-strict.csv", newline="") as file:
+        rows = {(row["share"], row["method"], row["metric"]): row["value"] for row in csv.DictReader(file)}
+    assert {key[:2] for key in rows} == {(share, name) for share in ("0.2", "1") for name in ("fedavg", "local")}
+    assert fedrec("run", "fedavg", "--rounds", "2", "--out", "whole", "--quiet", "--no-models").status == 0
+    figures = json.loads((tmp_path / "whole" / "result.json").read_text())["metrics"]["test"]
+    assert float(rows["1", "fedavg", "HR@10/99"]) == pytest.approx(figures["HR@10/99"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"), [("0.4,two", "not a list of numbers"), ("0,1", "above 0"), ("2", "most 1")]
+)
+def test_a_share_that_is_none_is_bad_input(fedrec: Cli, tmp_path: Path, shares: str, says: str) -> None:
+    done = fedrec("analyse", "sparsity", "fedavg", "--shares", shares, "--out", "found")
+    assert done.status == 2
+    assert says in done.err
+    assert not (tmp_path / "found").exists()
+
+
+def test_skew_is_measured_over_the_number_of_similar_clients(fedrec: Cli, tmp_path: Path) -> None:
+    done = fedrec("analyse", "skew", "--most", "20", "--rounds", "2", "--quiet", "--out", "found")
+    assert done.status == 0, done.err
+    with open(tmp_path / "found" / "skew-demo-strict.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["s"], row["part"]) for row in rows} == {(s, part) for s in ("10", "20") for part in ("train", "test")}
+    assert (tmp_path / "found" / "skew-demo-strict.png").read_bytes().startswith(b"\x89PNG")
+    refused = fedrec("analyse", "skew", "--most", "9")
+    assert (refused.status, "at least 10" in refused.err) == (2, True)

@@ -119,6 +119,13 @@ def test_a_package_that_is_broken_is_not_called_missing(fedrec: Any, monkeypatch
     assert (ended.status, "grpc" in ended.err) == (1, True)
 
 
+def test_a_machine_that_has_all_is_said_to_be_well(fedrec: Any) -> None:
+    ended = fedrec("doctor")
+    assert (ended.status, "all is well" in ended.out) == (0, True), ended.err
+    assert re.search(r"^fast kernel +works", ended.out, re.MULTILINE)
+    assert re.search(r"^torch +\d", ended.out, re.MULTILINE)
+
+
 def named(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=!~ ;]", one)[0] for one in requirements} - {"fedrec"}
 
