@@ -57,7 +57,9 @@ def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
     exist twice, compiled by itself and within the kernel, in orders of their own; the process that compiled a kernel
     took the one, those that loaded it the other, and a machine's first run had other last bits than all later ones.
     """
-    compiled = numba.njit(*signature, forceinline="reassoc" in options.get("fastmath", ()), **options)
+    liberties = options.get("fastmath", False)
+    reordered = liberties is True or (bool(liberties) and "reassoc" in liberties)
+    compiled = numba.njit(*signature, forceinline=reordered, **options)
 
     def decorated(function: Callable[..., Any]) -> Any:
         before, config.CACHE_LOCATOR_CLASSES = config.CACHE_LOCATOR_CLASSES, PLACES

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,18 @@ def test_only_our_kernels_are_cached_in_our_way() -> None:
 
     assert before == config.CACHE_LOCATOR_CLASSES
     assert isinstance(doubled._cache._impl.locator, compiled.InTree | compiled.UserProvided | compiled.UserWide)
+
+
+@pytest.mark.parametrize(
+    ("liberties", "inlined"),
+    [(False, False), (True, True), ({"contract"}, False), ({"contract", "reassoc"}, True), (("reassoc",), True)],
+)
+def test_what_may_be_reordered_becomes_part_of_its_caller(liberties: Any, inlined: bool) -> None:
+    @compiled.njit(fastmath=liberties)
+    def doubled(x: float) -> float:
+        return 2 * x
+
+    assert doubled.targetoptions["forceinline"] is inlined
 
 
 def test_the_stamp_covers_what_a_kernel_imports() -> None:
