@@ -38,6 +38,9 @@ def test_a_notebook_runs(path: Path, pages: dict[str, str | bytes]) -> None:
     assert isinstance(page, str)
     assert "HR@10" in page
     assert "Traceback" not in page
+    assert "\x1b" not in page
+    if path.stem == "own-method":  # its last cell is a command of its own
+        assert re.search(r"│ 1 .* yes .*\n.*\n│ 4 .* yes ", page)
 
 
 def test_there_are_three_notebooks() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ import nbformat
 from nbclient import NotebookClient
 
 SECONDS = 300
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+"""What a terminal is told of colours and the like: a cell's command has one."""
 
 
 def opened(path: Path) -> Any:
@@ -56,7 +59,7 @@ def shown(output: Any) -> Iterator[tuple[str, str]]:
     """What a reader sees of an output: the richest form that a page can show."""
     if output.output_type == "stream":
         if output.name == "stdout":
-            yield "text", output.text.rstrip()
+            yield "text", STYLE.sub("", output.text).rstrip()
         return
     data = output.get("data", {})
     if "image/png" in data:
