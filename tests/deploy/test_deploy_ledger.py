@@ -25,7 +25,8 @@ from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
-from fedrec.privacy.spending import UNBOUNDED, gaussian_release
+from fedrec.privacy.spending import UNBOUNDED, gaussian_release, laplace_release
+from fedrec.secure.messages import Kind
 
 NOISED = {"dim": 4, "epochs": 1, "clip": 1.0, "noise": 4.0, "noise_kind": "gaussian"}
 WORLD = "scale:users=20,items=40,interactions=300"
@@ -146,6 +147,18 @@ def test_accounts_are_the_clients_own_and_add_up_over_runs() -> None:
     assert ledger.spent(np.array([4], np.uint64)).epsilon(1e-6) == 0
 
 
+def test_a_round_that_is_asked_for_again_at_a_higher_price_is_charged_the_difference() -> None:
+    keys, cheap, dear = np.array([3, 5], np.uint64), gaussian_release(1.0, 9.0), gaussian_release(1.0, 2.0)
+    once = Ledger.empty().charged("a", 1, keys, cheap)
+    ledger = once.charged("a", 1, keys, dear)
+    assert ledger.spent() == ledger.charges[0].spent
+    assert ledger.spent().rho == pytest.approx(dear.rho)
+    assert ledger.charged("a", 1, keys, cheap) is ledger
+    assert once.charged("a", 1, keys, UNBOUNDED).spent().epsilon(1e-6) == inf
+    assert once.charged("a", 1, keys, laplace_release(1.0, 20.0)).spent().eta == inf
+    assert ledger.charged("a", 2, keys, dear).spent().releases == 2
+
+
 def test_a_damaged_ledger_is_no_fresh_start(tmp_path: Path) -> None:
     ledger = NodeLedger(tmp_path, OwnerPolicy())
     ledger.charge("a", 1, np.array([1], np.uint64), gaussian_release(1.0, 2.0))
@@ -183,6 +196,36 @@ def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> No
         assert spent.releases == 1
         assert 7.9 < spent.epsilon(1e-6) <= 8.0
         assert simulated.ledgers.stated()["epsilon"] == pytest.approx(spent.epsilon(1e-6), rel=1e-4)
+
+
+def test_a_second_attempt_with_less_noise_is_charged_as_what_it_is(tmp_path: Path) -> None:
+    """A server began a sum with much noise, let it fail and made it again with hardly any: the first was charged."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    runtime.rules = runtime.rules.model_copy(update={"attempts": 2})
+    honest, seen = runtime._sums, [0]
+
+    def sums(number: int, attempt: int, members: Any, layout: Any, *rest: Any) -> Any:
+        quiet = tuple(replace(one, noise=one.noise / 20) for one in layout.fields)
+        return honest(number, attempt, members, replace(layout, fields=quiet) if attempt else layout, *rest)
+
+    def between(name: str, step: Any, work: Any) -> Any:
+        found = work()
+        if name in ("node1", "node2") and step.step == Kind.INPUT and seen[0] < 2:
+            seen[0] += 1
+            raise ConnectionError
+        return found
+
+    runtime._sums, exchange.between = sums, between
+    exchange.options["node3"] = replace(exchange.options["node3"], policy=OwnerPolicy(budget=9.0))
+    (record,) = records_of(runtime, plan, progress)
+    assert record.secure["repeated"] == 1
+    assert record.participants == 15
+    assert any("node3" in line for line in record.missing)
+    for name, options in exchange.options.items():
+        ledger = NodeLedger(options.folder, OwnerPolicy()).read()
+        assert [one.round for one in ledger.charges] == [1]
+        assert (ledger.spent().epsilon(1e-6) > 100) == (name != "node3")  # as the sum that was made, not as the first
+        assert ledger.charges[0].spent == ledger.spent()
 
 
 def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -> None:

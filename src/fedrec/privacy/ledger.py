@@ -1,7 +1,8 @@
 """What a node has given away about each of its clients, over all runs, and what its owner allows.
 
-Every release is charged before it is sent, under (run, round), once. The account of a client is the sum of its charges;
-the node's is that of the client who gave away most.
+Every release is charged before it is sent, under (run, round), once; where the same round is asked for again and would
+cost more than it was charged with, the difference is charged. The account of a client is the sum of its charges; the
+node's is that of the client who gave away most.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from fedrec.core.fold import Float64
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
-from fedrec.privacy.spending import Spent
+from fedrec.privacy.spending import NOTHING, Spent
 
 PARTS = ("rho", "eta", "pure", "releases")
 
@@ -53,14 +54,22 @@ class Ledger:
         return next((one for one in self.charges if (one.run, one.round) == (run, round)), None)
 
     def charged(self, run: str, round: int, clients: U64, spent: Spent) -> Ledger:
-        """With a release of these clients' data; what was charged already is not charged again."""
-        if self.find(run, round) is not None or not len(clients):
+        """With a release of these clients' data; what was charged already is not charged again.
+
+        Of the attempts at one sum a single one is released, but the server chooses which: it counts as the dearest.
+        """
+        before = self.find(run, round)
+        more = spent if before is None else spent.beyond(before.spent)
+        if not len(clients) or (before is not None and more == NOTHING):
             return self
         keys = np.union1d(self.keys, clients)
         accounts = np.zeros((len(keys), len(PARTS)))
         accounts[np.searchsorted(keys, self.keys)] = self.accounts
-        accounts[np.searchsorted(keys, clients)] += [getattr(spent, part) for part in PARTS]
-        return Ledger(keys, accounts, (*self.charges, Charge(run, round, spent, len(clients))))
+        accounts[np.searchsorted(keys, clients)] += [getattr(more, part) for part in PARTS]
+        if before is None:
+            return Ledger(keys, accounts, (*self.charges, Charge(run, round, spent, len(clients))))
+        dearer = replace(before, spent=before.spent + more)
+        return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))
 
     def answered(self, run: str, round: int) -> Ledger:
         """With a round's answer marked as stored."""
