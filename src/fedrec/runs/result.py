@@ -15,6 +15,7 @@ from fedrec.privacy.card import PrivacyCard
 from fedrec.privacy.summed import SumNoise
 from fedrec.runs.memory import peak_memory_mb
 from fedrec.runs.origin import Origin
+from fedrec.runs.plan import participation_of
 from fedrec.runs.settings import RunSettings
 
 SCHEMA = "fedrec.result/1"
@@ -96,7 +97,7 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         rounds = len(records) - any(record.participants == 0 for record in records[:1])  # where an update starts
         return cards.of_uploads(
             method.settings,
-            releases=earlier + (1 if method.contributes_once else max(1, rounds)),
+            releases=earlier + (1 if method.contributes_once else participation_of(settings).most(max(1, rounds))),
             coordinates=max(1, numbers),
             contribution=method.contribution(),
             unprotected=open_fields,
@@ -110,7 +111,7 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         summed,
         smallest=smallest,
         who="nodes" if by_nodes else "clients",
-        unit="user" if method.contribution() is not None else "user (all that one client holds)",
+        unit=cards.USER if method.contribution() is not None else cards.WHOLE_CLIENT,
         colluding=settings.secure_colluding,
         ledger=ledgers.stated() if (ledgers := getattr(runtime, "ledgers", None)) else None,
     )

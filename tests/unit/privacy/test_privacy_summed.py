@@ -225,6 +225,35 @@ def test_what_does_not_go_with_a_budget_is_refused(method: str, given: dict[str,
         resolve(method, {"data": WORLD, "epsilon": 1.0, **given})
 
 
+@pytest.mark.parametrize("given", [{}, {"participation": 0.5, "rest": True}])
+def test_the_card_of_a_local_budget_states_the_budget(given: dict[str, Any]) -> None:
+    """Who rests every other round was noised for half of the rounds, and the card counted all of them."""
+    own = {"dim": 2, "epochs": 1}
+    settings = resolve("fedavg", {"data": WORLD, "rounds": 5, "epsilon": 8.0, "settings": own, **given})
+    prepared = prepare(settings)
+    keys, chosen = prepared.people.block.client_keys, Participation(settings.participation, settings.rest)
+    counts = np.zeros(len(keys), int)
+    for number in range(1, 6):
+        counts[chosen.choose(settings.seed, number, keys)] += 1
+    assert counts.max() == chosen.most(5) == (3 if given else 5)
+    deviations = settings.settings["noise"] / (2 * settings.settings["clip"] * sqrt(counts.max()))
+    assert get_epsilon_gaussian(deviations, 1e-6) == pytest.approx(8.0, rel=1e-6)  # of the client who is there most
+    card = fedrec.run("fedavg", data=WORLD, rounds=5, epsilon=8.0, settings=own, **given).json["privacy_card"]
+    assert card["epsilon"] == pytest.approx(8.0, rel=1e-6)
+
+
+def test_the_unit_is_what_is_bounded() -> None:
+    """``fedease`` bounds what one user adds: of a client with several users the whole was said to be covered."""
+    unit = {
+        clip: fedrec.run("fedease", data=WORLD, clients=5, epsilon=8.0, settings={"clip": clip}).json["privacy_card"]
+        for clip in (0.0, 1.0)
+    }
+    assert unit[0.0]["unit"] == "user"
+    assert unit[0.0]["sensitivity"] == pytest.approx(sqrt(2))  # one user replaced
+    assert unit[1.0]["unit"] == "user (all that one client holds)"
+    assert unit[1.0]["sensitivity"] == pytest.approx(2)  # a whole client replaced
+
+
 def test_local_noise_follows_from_the_budget() -> None:
     settings = resolve("fedavg", {"data": WORLD, "rounds": 10, "epsilon": 8.0, "settings": {"dim": 2}})
     chosen = PrivacySettings(**{k: v for k, v in settings.settings.items() if k in PrivacySettings.model_fields})
