@@ -11,19 +11,25 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
 import fedrec
+from fedrec.core import wire
+from fedrec.core.block import Block, World
 from fedrec.core.messages import Rows
+from fedrec.core.method import Keys
 from fedrec.core.participation import Participation
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import Contribution, SumField
+from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.fedavg import FedAvg, WeightedUpload
+from fedrec.methods.fedease import FedEase, NothingPrivate, Weights
 from fedrec.privacy.card import of_uploads
 from fedrec.privacy.guard import NoiseGuard, SimulatedGuard, noise_in_total
 from fedrec.privacy.spending import Spent, gaussian_release, laplace_release
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, norms_of, sum_noise
 from fedrec.runs.result import card_of
+from fedrec.secure.accounting import spread
 from fedrec.secure.contribution import layout_of, vector_of
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
@@ -41,6 +47,7 @@ def planned(fields: dict[str, SumField], settings: PrivacySettings, releases: in
         settings,
         more.pop("contribution", None),
         lambda noise, bits: layout_of(fields, settings, users=1, clients=1, summands=40, noise=noise, bits=bits),
+        users=1,
         releases=releases,
         summands=30,
     )
@@ -78,7 +85,7 @@ def test_the_user_with_most_data_is_the_one_that_is_covered() -> None:
     made = prepare(resolve("fedavg", {"data": WORLD, "settings": {"dim": 2}}))
     server = made.runtime.server
     fields = method.sum_fields(server, 1)
-    norms, _ = norms_of(fields, method.settings, None)
+    norms, _ = norms_of(fields, method.settings, None, users=1)
     n = made.people.world.n_items
     change = np.zeros((n, 2), np.float32)
     change[0, 0] = 1.0  # a whole clip bound, from one who has every item
@@ -91,6 +98,37 @@ def test_the_user_with_most_data_is_the_one_that_is_covered() -> None:
     found = planned(fields, method.settings)
     assert found.noise["items"] >= 2 * n * 0.6
     assert found.noise["weight"] > 0  # sizes are inside the guarantee
+
+
+@pytest.mark.parametrize("precision", ["float16", "float32"])
+@pytest.mark.parametrize("others", [1, 200, 1800])
+def test_a_user_among_many_of_a_client_is_covered_as_it_crosses_the_wire(precision: str, others: int) -> None:
+    """A client's sum is rounded as a whole: by a half of 1 in 16 bits where it has 1,800 users."""
+    method = FedEase(FedEase.Settings(scale="user", precision=precision))
+
+    def sent(last: list[int]) -> Any:
+        lists = [[0, 1]] * others + [last]
+        train = Ragged(offsets(np.array([len(own) for own in lists])), np.concatenate(lists).astype(np.int32))
+        keys = np.zeros(len(lists), np.uint64)
+        block = Block(4, np.arange(1), keys[:1], np.array([0, len(lists)]), keys, train, train)
+        received = Weights(np.zeros((4, 4), np.float32), np.zeros(1, np.uint8))
+        upload = method.local_update(NothingPrivate(), received, block, Keys(0, 1)).upload
+        return wire.rounded(upload, wire.Form.of(method.settings)).pairs.dense()[0].astype(np.float64)
+
+    fields = method.sum_fields(method.start_server(World("w", 4, others + 1, 1), Keys(0, 0)), others + 1)
+    norms, nonnegative = norms_of(fields, method.settings, method.contribution(), users=others + 1)
+    moved = max(np.linalg.norm(sent([0, 1]) - sent(other)) for other in ([2], [2, 3]))
+    assert moved <= norms["pairs",] * spread("replace", nonnegative)
+
+
+def test_a_small_clip_in_few_bits_is_covered() -> None:
+    """The least numbers of 16 bits are rounded by a fixed amount: here by a third of what they are."""
+    numbers = np.full(1000, 1.51 * 2.0**-24)
+    settings = PrivacySettings(clip=float(np.linalg.norm(numbers)), precision="float16")
+    norms, _ = norms_of({"a": SumField((1000,))}, settings, None, users=1)
+    crossed = numbers.astype(np.float16).astype(np.float64)
+    assert np.linalg.norm(crossed) == pytest.approx(2 / 1.51 * settings.clip)
+    assert np.linalg.norm(crossed) <= norms["a",]
 
 
 def plan_of(found: SumNoise, fields: dict[str, SumField], members: int, dropout: float, colluding: float) -> Plan:
