@@ -13,6 +13,7 @@ import pytest
 from direct import RUN, federation, records_of
 from hostile import put_together, taken_apart
 
+from fedrec.core.loop import Progress
 from fedrec.deploy.messages.envelope import fault_in, pack_ask, pack_meet, unpack_answer
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
 from fedrec.deploy.node.ledger import FILE, NodeLedger
@@ -26,6 +27,7 @@ from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
 from fedrec.privacy.spending import UNBOUNDED, gaussian_release, laplace_release
+from fedrec.runs.result import card_of
 from fedrec.secure.messages import Kind
 
 NOISED = {"dim": 4, "epochs": 1, "clip": 1.0, "noise": 4.0, "noise_kind": "gaussian"}
@@ -176,6 +178,22 @@ def test_the_owners_limits_come_from_the_nodes_configuration() -> None:
     assert options_of({**plain, "min_noise": "0.5", "budget": "inf", "delta": "1e-07"}).policy == OwnerPolicy(
         0.5, inf, inf, 1e-7
     )
+
+
+def test_a_server_that_knows_no_histories_states_no_less_than_is_true(tmp_path: Path) -> None:
+    """Uploads with a row for each interaction: a trial client with three of them stood for all."""
+    own = {**NOISED, "noise": 50.0, "noise_kind": "laplace", "dim": 2}
+    settings = resolve("fedfast", {"data": WORLD, "rounds": 1, "settings": own})
+    runtime, plan, progress, _ = federation(tmp_path, settings, 2)
+    prepared = prepare(settings)
+    records = records_of(prepared.runtime, prepared.plan, Progress())
+    stated = card_of(settings, prepared.method, records_of(runtime, plan, progress), runtime)
+    known = card_of(settings, prepared.method, records, prepared.runtime)
+    assert stated.epsilon is not None
+    assert stated.epsilon >= known.epsilon > 0
+    assert stated.sensitivity == pytest.approx(2 * np.sqrt(2 * (40 + 40)))  # somebody may have every item
+    assert stated.not_covered == known.not_covered
+    assert runtime.template.exposure(2**50)[0] > 2**50  # whatever number of users a node claims
 
 
 def summed(tmp_path: Path, **given: Any) -> Any:

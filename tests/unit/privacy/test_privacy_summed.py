@@ -36,6 +36,7 @@ from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
 from fedrec.secure.rules import neighbourhood
 from fedrec.simulate.private import PrivateSimulator
+from fedrec.simulate.runtime import Simulator
 
 WORLD = "scale:users=30,items=25,interactions=300"
 
@@ -290,6 +291,20 @@ def test_the_unit_is_what_is_bounded() -> None:
     assert unit[0.0]["sensitivity"] == pytest.approx(sqrt(2))  # one user replaced
     assert unit[1.0]["unit"] == "user (all that one client holds)"
     assert unit[1.0]["sensitivity"] == pytest.approx(2)  # a whole client replaced
+
+
+@pytest.mark.parametrize("block_clients", [1, 30])
+def test_the_client_that_sends_most_is_the_one_that_is_accounted_for(block_clients: int) -> None:
+    """Laplace noise hides an L2 bound by the root of an upload's numbers: those of the first block were taken."""
+    own = {"dim": 2, "epochs": 1, "clip": 1.0, "noise": 50.0}
+    prepared = prepare(resolve("fedfast", {"data": WORLD, "settings": own}))
+    made, sizes = prepared.runtime, prepared.people.block.sizes
+    sim = Simulator(prepared.method, prepared.people, prepared.task, 0, block_clients=block_clients)
+    few = np.argsort(sizes)[:10]  # a round of those with short histories says no less
+    sim.round(1, np.sort(few), np.sort(few), False)
+    assert sizes[few].max() < sizes.max()
+    numbers = 2 * (made.people.world.n_items + int(sizes.max()))  # the item table, and a row for each interaction
+    assert sim.exposure == (numbers, ("sizes", "tickets"))
 
 
 def test_local_noise_follows_from_the_budget() -> None:
