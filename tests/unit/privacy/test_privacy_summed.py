@@ -30,13 +30,13 @@ from fedrec.privacy.spending import Spent, gaussian_release, laplace_release
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, norms_of, sum_noise
 from fedrec.runs.result import card_of
 from fedrec.secure.accounting import spread
-from fedrec.secure.contribution import layout_of, vector_of
+from fedrec.secure.contribution import FREE, bound_of, layout_of, vector_of
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
 from fedrec.secure.rules import neighbourhood
 from fedrec.simulate.private import PrivateSimulator
-from fedrec.simulate.runtime import Simulator
+from fedrec.simulate.runtime import Simulator, Tally
 
 WORLD = "scale:users=30,items=25,interactions=300"
 
@@ -291,6 +291,24 @@ def test_the_unit_is_what_is_bounded() -> None:
     assert unit[0.0]["sensitivity"] == pytest.approx(sqrt(2))  # one user replaced
     assert unit[1.0]["unit"] == "user (all that one client holds)"
     assert unit[1.0]["sensitivity"] == pytest.approx(2)  # a whole client replaced
+
+
+@pytest.mark.parametrize("method", ["fedspectral", "fedelsa", "fcf"])
+def test_users_of_a_client_take_no_noise_of_their_own_where_nothing_is_weighed(method: str) -> None:
+    """The clip bounds all that a client adds; ``fedspectral`` noised it once more for each of its users."""
+    settings = resolve(method, {"data": WORLD, "clients": 3, "secure": True, "epsilon": 8.0, "rounds": 1})
+    prepared = prepare(settings)
+    runtime, clip = prepared.runtime, prepared.method.settings.clip
+    assert runtime.most_users == 10
+    fields = prepared.method.sum_fields(runtime.server, 10)
+    for work in runtime.work(np.arange(3), Keys(0, 1), False, Tally()):
+        summands = prepared.method.summands(work.reply.upload, work.download)
+        for client in range(len(work.loss)):
+            own = sum(float(np.linalg.norm(one.of(client))) ** 2 for one in summands.values())
+            assert sqrt(own) <= clip * (1 + 1e-6)
+    assert sum(norm**2 for norm in runtime.summed.norms.values()) == pytest.approx(clip**2, rel=1e-6)
+    plain = bound_of(fields[next(iter(fields))], prepared.method.settings.model_copy(update={"clip": 0.0}), 10)
+    assert plain >= FREE * 10
 
 
 @pytest.mark.parametrize("block_clients", [1, 30])
