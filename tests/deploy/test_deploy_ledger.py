@@ -257,6 +257,15 @@ def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -
     assert [len(charges) for charges in folders.values()] == [1, 0, 1, 1]
 
 
+@pytest.mark.parametrize("most", [1.0, 0.999])
+def test_an_owners_bound_is_that_of_the_method_and_not_of_its_rounding(most: float, tmp_path: Path) -> None:
+    """``--max-clip 1`` kept a node out of every private run of fedease, whose users add 1: on the wire 1 + 2^-24."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    exchange.options["node1"] = replace(exchange.options["node1"], policy=OwnerPolicy(max_clip=most))
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == (20 if most == 1.0 else 15)
+
+
 def test_sums_without_noise_are_charged_without_bound_or_refused(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = summed(tmp_path)
     exchange.options["node2"] = replace(exchange.options["node2"], policy=OwnerPolicy(min_noise=0.1))
