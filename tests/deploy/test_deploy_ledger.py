@@ -95,6 +95,29 @@ def test_what_was_charged_and_not_stored_was_not_sent(
     assert [one.answered for one in ledger.read().charges] == [True]
 
 
+def test_a_charge_that_was_not_sent_is_not_for_others(
+    asked: tuple[NodeOptions, Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round was charged for two clients when the node died; its others were then sent without a charge."""
+    options, ask = asked
+
+    def killed(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("fedrec.deploy.node.store.NodeStore.keep_answer", killed)
+        assert isinstance(said(Worker(options), replace(ask, positions=ask.positions[:2])), Fault)
+    ledger = NodeLedger(options.folder, OwnerPolicy())
+    assert len(ledger.read().keys) == 2
+    other = said(Worker(options), ask)
+    assert isinstance(other, Fault)
+    assert "charged for other clients" in other.reason
+    answer = said(Worker(options), replace(ask, positions=ask.positions[:2]))  # who was charged may still be sent
+    assert isinstance(answer, Answer)
+    assert answer.counts == (2,)
+    assert ledger.read().spent().releases == 1
+
+
 def test_a_budget_ends_the_nodes_part_with_a_line(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = federation(tmp_path, settings_of(NOISED), 2)
     release = gaussian_release(2.0, 4.0)

@@ -7,6 +7,7 @@ node's is that of the client who gave away most.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from math import inf, isinf
 
@@ -35,6 +36,8 @@ class Charge:
     clients: int
     answered: bool = False
     """Whether its answer was stored, and so may have been sent."""
+    whose: str = ""
+    """A digest of the keys of the clients it was made for; ledgers from before have none."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,9 @@ class Ledger:
         accounts[np.searchsorted(keys, self.keys)] = self.accounts
         accounts[np.searchsorted(keys, clients)] += [getattr(more, part) for part in PARTS]
         if before is None:
-            return Ledger(keys, accounts, (*self.charges, Charge(run, round, spent, len(clients))))
+            return Ledger(
+                keys, accounts, (*self.charges, Charge(run, round, spent, len(clients), whose=whose(clients)))
+            )
         dearer = replace(before, spent=before.spent + more)
         return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))
 
@@ -85,6 +90,11 @@ class Ledger:
             return Spent()
         rho, eta, pure, releases = rows.max(0).tolist()
         return Spent(rho, eta, pure, int(releases))
+
+
+def whose(clients: U64) -> str:
+    """Names a set of clients, by their keys."""
+    return hashlib.blake2b(np.sort(clients).tobytes(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
