@@ -269,6 +269,22 @@ def test_a_second_attempt_with_less_noise_is_charged_as_what_it_is(tmp_path: Pat
         assert ledger.charges[0].spent == ledger.spent()
 
 
+def test_a_sum_that_was_lost_counts_as_a_release_of_those_who_are_summed_again(tmp_path: Path) -> None:
+    """``fedease`` sends once; where a sum was unmasked and lost it sends again, and the card said one release."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0, rounds=2)
+    everyone, before = np.arange(20), runtime.snapshot()
+    runtime.round(1, everyone, everyone, False)
+    runtime.restore(before)  # the server died before it wrote anything down
+    records = records_of(runtime, replace(plan, rounds=2), progress)
+    assert [one.participants for one in records] == [0, 20]
+    card = card_of(runtime.settings, runtime.method, records, runtime)
+    ledgers = [NodeLedger(one.folder, OwnerPolicy()).read().spent() for one in exchange.options.values()]
+    assert [one.releases for one in ledgers] == [2, 2, 2, 2]
+    assert card.epsilon == pytest.approx(max(one.epsilon(1e-6) for one in ledgers), rel=1e-3)
+    assert card.epsilon > 10
+    assert "2 releases" in card.composition
+
+
 def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
     for name, policy in (("node1", OwnerPolicy(budget=4.0)),):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fedrec.core.block import World
@@ -106,6 +106,9 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
     summed: SumNoise | None = getattr(runtime, "summed", None)
     if summed is None:
         return cards.no_noise(f"the server sees sums of at least {smallest} participants (secure sums)")
+    if method.contributes_once:  # a sum that was unmasked and lost: those in it were asked for their part again
+        lost = sum(record.participants == 0 for record in records)
+        summed = replace(summed, releases=min(summed.releases + lost, max(1, len(records))))
     by_nodes = settings.secure_by == "nodes"
     return cards.of_sums(
         summed,
