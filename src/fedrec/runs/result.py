@@ -88,6 +88,9 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
 
     ``earlier``: rounds that users took part in before, in the run that this one goes on from.
     """
+    stated: PrivacyCard | None = getattr(runtime, "stated", None)  # by the server, where the rounds ran elsewhere
+    if stated is not None:
+        return stated
     if isinstance(method, Reference):
         return cards.collected()
     numbers, open_fields = getattr(runtime, "exposure", None) or (1, ())
