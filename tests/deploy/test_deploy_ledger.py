@@ -213,6 +213,7 @@ def test_a_server_that_knows_no_histories_states_no_less_than_is_true(tmp_path: 
     stated = card_of(settings, prepared.method, records_of(runtime, plan, progress), runtime)
     known = card_of(settings, prepared.method, records, prepared.runtime)
     assert stated.epsilon is not None
+    assert known.epsilon is not None
     assert stated.epsilon >= known.epsilon > 0
     assert stated.sensitivity == pytest.approx(2 * np.sqrt(2 * (40 + 40)))  # somebody may have every item
     assert stated.not_covered == known.not_covered
@@ -280,6 +281,7 @@ def test_a_sum_that_was_lost_counts_as_a_release_of_those_who_are_summed_again(t
     card = card_of(runtime.settings, runtime.method, records, runtime)
     ledgers = [NodeLedger(one.folder, OwnerPolicy()).read().spent() for one in exchange.options.values()]
     assert [one.releases for one in ledgers] == [2, 2, 2, 2]
+    assert card.epsilon is not None
     assert card.epsilon == pytest.approx(max(one.epsilon(1e-6) for one in ledgers), rel=1e-3)
     assert card.epsilon > 10
     assert "2 releases" in card.composition

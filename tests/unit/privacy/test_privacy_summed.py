@@ -14,7 +14,7 @@ import fedrec
 from fedrec.core import wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Rows
-from fedrec.core.method import Keys
+from fedrec.core.method import Keys, Method
 from fedrec.core.participation import Participation
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import Contribution, SumField
@@ -298,6 +298,7 @@ def test_users_of_a_client_take_no_noise_of_their_own_where_nothing_is_weighed(m
     """The clip bounds all that a client adds; ``fedspectral`` noised it once more for each of its users."""
     settings = resolve(method, {"data": WORLD, "clients": 3, "secure": True, "epsilon": 8.0, "rounds": 1})
     prepared = prepare(settings)
+    assert isinstance(prepared.method, Method)
     runtime, clip = prepared.runtime, prepared.method.settings.clip
     assert runtime.most_users == 10
     fields = prepared.method.sum_fields(runtime.server, 10)
@@ -317,6 +318,7 @@ def test_the_client_that_sends_most_is_the_one_that_is_accounted_for(block_clien
     own = {"dim": 2, "epochs": 1, "clip": 1.0, "noise": 50.0}
     prepared = prepare(resolve("fedfast", {"data": WORLD, "settings": own}))
     made, sizes = prepared.runtime, prepared.people.block.sizes
+    assert isinstance(prepared.method, Method)
     sim = Simulator(prepared.method, prepared.people, prepared.task, 0, block_clients=block_clients)
     few = np.argsort(sizes)[:10]  # a round of those with short histories says no less
     sim.round(1, np.sort(few), np.sort(few), False)
