@@ -13,6 +13,7 @@ import pytest
 from direct import RUN, federation, records_of
 from hostile import put_together, taken_apart
 
+from fedrec.core.loop import Progress
 from fedrec.deploy.messages.envelope import fault_in, pack_ask, pack_meet, unpack_answer
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Meet
 from fedrec.deploy.node.ledger import FILE, NodeLedger
@@ -25,7 +26,9 @@ from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
-from fedrec.privacy.spending import UNBOUNDED, gaussian_release
+from fedrec.privacy.spending import UNBOUNDED, gaussian_release, laplace_release
+from fedrec.runs.result import card_of
+from fedrec.secure.messages import Kind
 
 NOISED = {"dim": 4, "epochs": 1, "clip": 1.0, "noise": 4.0, "noise_kind": "gaussian"}
 WORLD = "scale:users=20,items=40,interactions=300"
@@ -92,6 +95,29 @@ def test_what_was_charged_and_not_stored_was_not_sent(
     assert [one.answered for one in ledger.read().charges] == [True]
 
 
+def test_a_charge_that_was_not_sent_is_not_for_others(
+    asked: tuple[NodeOptions, Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round was charged for two clients when the node died; its others were then sent without a charge."""
+    options, ask = asked
+
+    def killed(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("fedrec.deploy.node.store.NodeStore.keep_answer", killed)
+        assert isinstance(said(Worker(options), replace(ask, positions=ask.positions[:2])), Fault)
+    ledger = NodeLedger(options.folder, OwnerPolicy())
+    assert len(ledger.read().keys) == 2
+    other = said(Worker(options), ask)
+    assert isinstance(other, Fault)
+    assert "charged for other clients" in other.reason
+    answer = said(Worker(options), replace(ask, positions=ask.positions[:2]))  # who was charged may still be sent
+    assert isinstance(answer, Answer)
+    assert answer.counts == (2,)
+    assert ledger.read().spent().releases == 1
+
+
 def test_a_budget_ends_the_nodes_part_with_a_line(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = federation(tmp_path, settings_of(NOISED), 2)
     release = gaussian_release(2.0, 4.0)
@@ -146,6 +172,18 @@ def test_accounts_are_the_clients_own_and_add_up_over_runs() -> None:
     assert ledger.spent(np.array([4], np.uint64)).epsilon(1e-6) == 0
 
 
+def test_a_round_that_is_asked_for_again_at_a_higher_price_is_charged_the_difference() -> None:
+    keys, cheap, dear = np.array([3, 5], np.uint64), gaussian_release(1.0, 9.0), gaussian_release(1.0, 2.0)
+    once = Ledger.empty().charged("a", 1, keys, cheap)
+    ledger = once.charged("a", 1, keys, dear)
+    assert ledger.spent() == ledger.charges[0].spent
+    assert ledger.spent().rho == pytest.approx(dear.rho)
+    assert ledger.charged("a", 1, keys, cheap) is ledger
+    assert once.charged("a", 1, keys, UNBOUNDED).spent().epsilon(1e-6) == inf
+    assert once.charged("a", 1, keys, laplace_release(1.0, 20.0)).spent().eta == inf
+    assert ledger.charged("a", 2, keys, dear).spent().releases == 2
+
+
 def test_a_damaged_ledger_is_no_fresh_start(tmp_path: Path) -> None:
     ledger = NodeLedger(tmp_path, OwnerPolicy())
     ledger.charge("a", 1, np.array([1], np.uint64), gaussian_release(1.0, 2.0))
@@ -163,6 +201,23 @@ def test_the_owners_limits_come_from_the_nodes_configuration() -> None:
     assert options_of({**plain, "min_noise": "0.5", "budget": "inf", "delta": "1e-07"}).policy == OwnerPolicy(
         0.5, inf, inf, 1e-7
     )
+
+
+def test_a_server_that_knows_no_histories_states_no_less_than_is_true(tmp_path: Path) -> None:
+    """Uploads with a row for each interaction: a trial client with three of them stood for all."""
+    own = {**NOISED, "noise": 50.0, "noise_kind": "laplace", "dim": 2}
+    settings = resolve("fedfast", {"data": WORLD, "rounds": 1, "settings": own})
+    runtime, plan, progress, _ = federation(tmp_path, settings, 2)
+    prepared = prepare(settings)
+    records = records_of(prepared.runtime, prepared.plan, Progress())
+    stated = card_of(settings, prepared.method, records_of(runtime, plan, progress), runtime)
+    known = card_of(settings, prepared.method, records, prepared.runtime)
+    assert stated.epsilon is not None
+    assert known.epsilon is not None
+    assert stated.epsilon >= known.epsilon > 0
+    assert stated.sensitivity == pytest.approx(2 * np.sqrt(2 * (40 + 40)))  # somebody may have every item
+    assert stated.not_covered == known.not_covered
+    assert runtime.template.exposure(2**50)[0] > 2**50  # whatever number of users a node claims
 
 
 def summed(tmp_path: Path, **given: Any) -> Any:
@@ -185,6 +240,53 @@ def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> No
         assert simulated.ledgers.stated()["epsilon"] == pytest.approx(spent.epsilon(1e-6), rel=1e-4)
 
 
+def test_a_second_attempt_with_less_noise_is_charged_as_what_it_is(tmp_path: Path) -> None:
+    """A server began a sum with much noise, let it fail and made it again with hardly any: the first was charged."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    runtime.rules = runtime.rules.model_copy(update={"attempts": 2})
+    honest, seen = runtime._sums, [0]
+
+    def sums(number: int, attempt: int, members: Any, layout: Any, *rest: Any) -> Any:
+        quiet = tuple(replace(one, noise=one.noise / 20) for one in layout.fields)
+        return honest(number, attempt, members, replace(layout, fields=quiet) if attempt else layout, *rest)
+
+    def between(name: str, step: Any, work: Any) -> Any:
+        found = work()
+        if name in ("node1", "node2") and step.step == Kind.INPUT and seen[0] < 2:
+            seen[0] += 1
+            raise ConnectionError
+        return found
+
+    runtime._sums, exchange.between = sums, between
+    exchange.options["node3"] = replace(exchange.options["node3"], policy=OwnerPolicy(budget=9.0))
+    (record,) = records_of(runtime, plan, progress)
+    assert record.secure["repeated"] == 1
+    assert record.participants == 15
+    assert any("node3" in line for line in record.missing)
+    for name, options in exchange.options.items():
+        ledger = NodeLedger(options.folder, OwnerPolicy()).read()
+        assert [one.round for one in ledger.charges] == [1]
+        assert (ledger.spent().epsilon(1e-6) > 100) == (name != "node3")  # as the sum that was made, not as the first
+        assert ledger.charges[0].spent == ledger.spent()
+
+
+def test_a_sum_that_was_lost_counts_as_a_release_of_those_who_are_summed_again(tmp_path: Path) -> None:
+    """``fedease`` sends once; where a sum was unmasked and lost it sends again, and the card said one release."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0, rounds=2)
+    everyone, before = np.arange(20), runtime.snapshot()
+    runtime.round(1, everyone, everyone, False)
+    runtime.restore(before)  # the server died before it wrote anything down
+    records = records_of(runtime, replace(plan, rounds=2), progress)
+    assert [one.participants for one in records] == [0, 20]
+    card = card_of(runtime.settings, runtime.method, records, runtime)
+    ledgers = [NodeLedger(one.folder, OwnerPolicy()).read().spent() for one in exchange.options.values()]
+    assert [one.releases for one in ledgers] == [2, 2, 2, 2]
+    assert card.epsilon is not None
+    assert card.epsilon == pytest.approx(max(one.epsilon(1e-6) for one in ledgers), rel=1e-3)
+    assert card.epsilon > 10
+    assert "2 releases" in card.composition
+
+
 def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
     for name, policy in (("node1", OwnerPolicy(budget=4.0)),):
@@ -194,6 +296,15 @@ def test_a_node_keeps_out_of_sums_that_its_owner_does_not_want(tmp_path: Path) -
     assert any("node1" in line for line in record.missing)
     folders = {name: NodeLedger(one.folder, OwnerPolicy()).read().charges for name, one in exchange.options.items()}
     assert [len(charges) for charges in folders.values()] == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize("most", [1.0, 0.999])
+def test_an_owners_bound_is_that_of_the_method_and_not_of_its_rounding(most: float, tmp_path: Path) -> None:
+    """``--max-clip 1`` kept a node out of every private run of fedease, whose users add 1: on the wire 1 + 2^-24."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    exchange.options["node1"] = replace(exchange.options["node1"], policy=OwnerPolicy(max_clip=most))
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == (20 if most == 1.0 else 15)
 
 
 def test_sums_without_noise_are_charged_without_bound_or_refused(tmp_path: Path) -> None:

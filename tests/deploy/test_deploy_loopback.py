@@ -11,7 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from direct import federation, records_of
 from live import PATIENCE, wait
+
+from fedrec.core.loop import Progress
+from fedrec.deploy.server.job import Job, write_served
+from fedrec.deploy.server.rules import Rules
+from fedrec.experiment.prepare import prepare
+from fedrec.experiment.resolve import resolve
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.result import card_of
 
 FEDREC = [sys.executable, "-m", "fedrec.cli.main"]
 COMMON = ["fcf", "--rounds", "2", "--set", "dim=4", "--set", "epochs=1", "--quiet"]
@@ -58,6 +67,27 @@ def test_interrupted_and_resumed_it_leaves_what_an_in_process_run_leaves(tmp_pat
     assert {p.name for p in (tmp_path / "a").iterdir()} == {p.name for p in (tmp_path / "b").iterdir()}
     shown = [fedrec(tmp_path, "recommend", name, "--user", "u003", "-k", "5").stdout for name in ("a", "b")]
     assert shown[0] == shown[1] != ""
+
+
+@pytest.mark.parametrize("epsilon", [8.0, None])
+def test_the_card_is_that_of_the_server(epsilon: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that waits does not know the noise of the sums, and said that there was none."""
+    given = {"secure": True, "secure_by": "nodes", "nodes": 4, "secure_dropout": 0.25, "runtime": "flower"}
+    world = {"data": "scale:users=20,items=40,interactions=300", "rounds": 1, "epsilon": epsilon}
+    settings = resolve("fedease", {**world, **given})
+    made, plan, progress, _ = federation(tmp_path, settings, 4, Rules(wait=0.01, attempts=1, least=0.5))
+    records = records_of(made, plan, progress)
+    stated = card_of(settings, made.method, records, made)
+    waiting = prepare(settings).runtime
+    folder = RunFolder.create(tmp_path / "run", settings)
+    write_served(folder.path, done=True, card=stated.as_dict())
+    monkeypatch.setattr(RunFolder, "restore", lambda *_: Progress())
+    monkeypatch.setattr(Job, "read", lambda _: Job(made.rules, 40, "scale", own_data=False, members={}))
+    monkeypatch.setattr(waiting, "node_options", lambda _: [])
+    monkeypatch.setattr(waiting, "_per_user", lambda *_: None)
+    waiting._collect(folder)
+    assert card_of(settings, made.method, records, waiting) == stated
+    assert stated.epsilon == (pytest.approx(8.0, rel=1e-3) if epsilon else None)
 
 
 @pytest.mark.parametrize(

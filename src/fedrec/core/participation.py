@@ -51,6 +51,10 @@ class Participation:
             everyone = np.sort(everyone[np.argsort(draw, kind="stable")[:wanted]])
         return everyone.astype(np.int64)
 
+    def most(self, rounds: int) -> int:
+        """The most of so many rounds in a row that one client can be chosen for, whoever is drawn."""
+        return -(-rounds // 2) if self.rest else rounds
+
     def answering(self, seed: int, number: int, client_keys: keyed.U64, chosen: Int64) -> Int64:
         """Those of the chosen that answer."""
         if not self.dropout or not len(chosen):

@@ -31,6 +31,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
+from fedrec.privacy.card import PrivacyCard
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
@@ -132,8 +133,7 @@ class Loopback(Simulator):
         Only here, where all nodes are this machine's own, can these be put together.
         """
         said = read_served(folder.path) or {}
-        numbers, open_fields = said["exposure"]
-        self.exposure = (int(numbers), tuple(open_fields))
+        self.stated = PrivacyCard(**{**said["card"], "not_covered": tuple(said["card"]["not_covered"])})
         progress = folder.restore(self.expected_of_server())
         job = Job.read(folder.path)
         nodes = [Node(options, job.run) for options in self.node_options(folder)]

@@ -70,7 +70,7 @@ def within_budget(
         made["clip"] = CLIP
     if settings.secure:
         return made
-    releases = 1 if kind.contributes_once else -(-settings.rounds // (2 if settings.rest else 1))
+    releases = 1 if kind.contributes_once else participation_of(settings).most(settings.rounds)
     method = kind(build(kind.Settings, made, kind.name))
     made["noise"] = local_noise(
         settings.epsilon or 0.0,

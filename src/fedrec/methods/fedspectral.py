@@ -33,6 +33,7 @@ from fedrec.maths.subspace_iteration import Pairs
 from fedrec.maths.thin_ease import ThinEase, thin_ease
 from fedrec.maths.thin_filter import LowPass, filtered
 from fedrec.methods.fedease import NothingPrivate
+from fedrec.secure.contribution import FREE
 
 
 class FedSpectralSettings(PrivacySettings):
@@ -197,7 +198,8 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         return Rows(start, ids, np.asarray(add @ each, np.float32), block.n_items)
 
     def sum_fields(self, server: SpectralServer, users: int) -> dict[str, SumField]:
-        return {"table": SumField((len(server.sent), server.sent.shape[1] + 1), weight=float(users))}
+        # nothing weighs an upload: users only say how large its numbers can be where they are not clipped
+        return {"table": SumField((len(server.sent), server.sent.shape[1] + 1), bound=FREE * users**2)}
 
     def summands(self, upload: Products, download: Spectrum) -> Summands:
         return {"table": Summand(upload.table)}

@@ -3,7 +3,8 @@
 Conventions
 -----------
 * Unit: a user, that is all that one client uploads in all rounds it takes part in. (A client that holds many
-  users is protected as a whole, each of its users with it.)
+  users is protected as a whole, each of its users with it, where ``clip`` bounds its upload; where the method bounds
+  what each user adds, and nothing is clipped, one user among those of a client is.)
 * Neighbours: a client's whole update is *replaced* by any other. Two updates of norm at most S lie at most
   2 S apart, so the sensitivity is 2 * clip. (Add-or-remove would give clip; it does not fit the local model,
   where the server sees that the client takes part, nor noise that leaves together with its client.)

@@ -16,6 +16,8 @@ REPLACE = "replace: one user's data become any other's; how many users there are
 OUTSIDE = ("metric sums of the evaluation (of a node, or of a cohort with secure sums over a network; without noise)",)
 """What leaves beside uploads and is never noised."""
 LOSSES = "mean training losses"
+USER, WHOLE_CLIENT = "user", "user (all that one client holds)"
+"""The unit where the method bounds each user's part, and where the clip bounds a client's upload as a whole."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,9 @@ def of_uploads(
     gaussian = settings.noise_kind == "gaussian"
     apart = settings.noise * (sqrt(2 * spent.rho) if gaussian else spent.pure)
     return PrivacyCard(
-        unit="user (all that one client holds)",
+        unit=WHOLE_CLIENT
+        if settings.clip
+        else USER,  # without a clip, what the method bounds by itself: one user's part
         adjacency=REPLACE,
         epsilon=found.epsilon,
         delta=found.delta,

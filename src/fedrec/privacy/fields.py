@@ -79,6 +79,22 @@ def coordinates(upload: Upload, block: Block) -> Int64:
     return sum((part.coordinates for part in protected(upload, block)), np.zeros(block.n_clients, np.int64))
 
 
+def most_coordinates(upload: Upload, block: Block, users: NDArray[Any], interactions: NDArray[Any]) -> int:
+    """How many protected numbers that client sends that sends most, seen from the upload of a few.
+
+    ``users`` and ``interactions`` ``[all clients]`` are how many each of them has.
+    """
+    axes = {spec.name: spec.metadata.get("axis", Axis.SHARED) for spec in dataclasses.fields(upload)}  # type: ignore[arg-type]
+    entries = {Axis.CLIENT: np.ones(len(users)), Axis.USER: users, Axis.INTERACTION: interactions}
+    total = np.zeros(len(users))  # not in whole numbers, which nodes that claim many users could overflow
+    for part in protected(upload, block):
+        if isinstance(part.content, Rows):
+            total += part.coordinates.max(initial=0)
+        else:
+            total += entries[axes[part.name.partition("[")[0]]].astype(np.float64) * part.width
+    return int(total.max(initial=0.0))
+
+
 def with_fields(upload: Sent, replaced: Mapping[str, Any]) -> Sent:
     """The upload with some fields replaced; ``field[key]`` names an entry of a field that is a dict."""
     changed: dict[str, Any] = {}
@@ -121,9 +137,9 @@ def _is_protected(spec: dataclasses.Field[Any], content: Any) -> bool:
 
 
 def _part(name: str, about: Mapping[str, Any], content: Rows | Array, block: Block) -> Part:
-    axis = about.get("axis", Axis.SHARED)
     if isinstance(content, Rows):
         return Part(name, content, content.start, content.values, bool(about.get("listed")))
+    axis = about.get("axis", Axis.SHARED)
     if axis is Axis.CLIENT:
         start = np.arange(block.n_clients + 1, dtype=np.int64)
     elif axis is Axis.USER:

@@ -1,11 +1,13 @@
 """What a node has given away about each of its clients, over all runs, and what its owner allows.
 
-Every release is charged before it is sent, under (run, round), once. The account of a client is the sum of its charges;
-the node's is that of the client who gave away most.
+Every release is charged before it is sent, under (run, round), once; where the same round is asked for again and would
+cost more than it was charged with, the difference is charged. The account of a client is the sum of its charges; the
+node's is that of the client who gave away most.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from math import inf, isinf
 
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from fedrec.core.fold import Float64
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
-from fedrec.privacy.spending import Spent
+from fedrec.privacy.spending import NOTHING, Spent
 
 PARTS = ("rho", "eta", "pure", "releases")
 
@@ -34,6 +36,8 @@ class Charge:
     clients: int
     answered: bool = False
     """Whether its answer was stored, and so may have been sent."""
+    whose: str = ""
+    """A digest of the keys of the clients it was made for; ledgers from before have none."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,24 @@ class Ledger:
         return next((one for one in self.charges if (one.run, one.round) == (run, round)), None)
 
     def charged(self, run: str, round: int, clients: U64, spent: Spent) -> Ledger:
-        """With a release of these clients' data; what was charged already is not charged again."""
-        if self.find(run, round) is not None or not len(clients):
+        """With a release of these clients' data; what was charged already is not charged again.
+
+        Of the attempts at one sum a single one is released, but the server chooses which: it counts as the dearest.
+        """
+        before = self.find(run, round)
+        more = spent if before is None else spent.beyond(before.spent)
+        if not len(clients) or (before is not None and more == NOTHING):
             return self
         keys = np.union1d(self.keys, clients)
         accounts = np.zeros((len(keys), len(PARTS)))
         accounts[np.searchsorted(keys, self.keys)] = self.accounts
-        accounts[np.searchsorted(keys, clients)] += [getattr(spent, part) for part in PARTS]
-        return Ledger(keys, accounts, (*self.charges, Charge(run, round, spent, len(clients))))
+        accounts[np.searchsorted(keys, clients)] += [getattr(more, part) for part in PARTS]
+        if before is None:
+            return Ledger(
+                keys, accounts, (*self.charges, Charge(run, round, spent, len(clients), whose=whose(clients)))
+            )
+        dearer = replace(before, spent=before.spent + more)
+        return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))
 
     def answered(self, run: str, round: int) -> Ledger:
         """With a round's answer marked as stored."""
@@ -76,6 +90,11 @@ class Ledger:
             return Spent()
         rho, eta, pure, releases = rows.max(0).tolist()
         return Spent(rho, eta, pure, int(releases))
+
+
+def whose(clients: U64) -> str:
+    """Names a set of clients, by their keys."""
+    return hashlib.blake2b(np.sort(clients).tobytes(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,12 @@ class Spent:
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.rho + other.rho, self.eta + other.eta, self.pure + other.pure, self.releases + other.releases)
 
+    def beyond(self, other: Spent) -> Spent:
+        """What this costs more than another release that may be made in its place."""
+        parts = ("rho", "eta", "pure", "releases")
+        pairs = {part: (getattr(self, part), getattr(other, part)) for part in parts}
+        return Spent(**{part: own - before if own > before else 0 for part, (own, before) in pairs.items()})
+
     def times(self, releases: int) -> Spent:
         """The same release so many times."""
         if not releases:

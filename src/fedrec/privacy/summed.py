@@ -28,7 +28,9 @@ WEIGHTS_SHARE = 0.1
 """Part of rho that goes to sums of weights, where a method has such."""
 
 ROUNDING = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 0.0}
-"""By how much the wire's number format can enlarge a norm."""
+"""By how much the wire's number format moves a number, as a share of it."""
+LEAST_MOVED = {"float16": 2.0**-25, "float32": 0.0, "float64": 0.0}
+"""By how much it moves numbers that are too small for that."""
 WORTH = 1.02
 """So much more noise is accepted for words of half the length."""
 
@@ -73,17 +75,25 @@ class SumNoise:
 
 
 def norms_of(
-    fields: Mapping[str, SumField], settings: PrivacySettings, contribution: Contribution | None
+    fields: Mapping[str, SumField], settings: PrivacySettings, contribution: Contribution | None, *, users: int
 ) -> tuple[Groups, bool]:
-    """The largest norm of one user's part, and whether it has no number below zero."""
+    """The largest norm of one user's part, and whether it has no number below zero.
+
+    ``users`` is the most that one client has. The upload of a client is rounded as a whole: where the method bounds
+    each user's part, it moves by a share of what all of the client's users add, once with a user and once without.
+    """
     inside = tuple(name for name, one in fields.items() if one.protected)
+    moved, coordinates = ROUNDING[settings.precision], sum(prod(fields[name].shape) for name in inside)
+    least = LEAST_MOVED[settings.precision] * sqrt(coordinates)
     if contribution is not None:
-        largest, nonnegative = contribution.norm, contribution.nonnegative
+        nonnegative = contribution.nonnegative
+        both = 1.0 if users == 1 else 2.0 / spread("replace", nonnegative)
+        largest = contribution.norm * (1 + both * users * moved) + both * least
     elif settings.clip > 0:
-        largest, nonnegative = settings.clip * max((fields[name].weight for name in inside), default=1.0), False
+        largest, nonnegative = settings.clip * (1 + moved) + least, False
+        largest *= max((fields[name].weight for name in inside), default=1.0)
     else:
         raise BadInput("nothing is clipped, so no noise hides one user; give --set clip=1, say")
-    largest *= 1 + ROUNDING[settings.precision]
     found: dict[tuple[str, ...], float] = {inside: largest} if inside else {}
     for name, one in fields.items():
         if not one.protected:
@@ -101,17 +111,18 @@ def sum_noise(
     contribution: Contribution | None,
     layout: LayoutFor,
     *,
+    users: int,
     releases: int,
     summands: int,
 ) -> SumNoise:
-    """The least noise with which ``releases`` sums stay within the budget.
+    """The least noise with which ``releases`` sums stay within the budget; ``users`` is the most that one client has.
 
     ``layout`` makes the layout for given noise and bits: its fixed-point step is part of what is accounted for. Words
     of 32 bits are taken where they cost hardly any noise.
     """
     if settings.noise > 0:
         raise BadInput("--epsilon chooses the noise of the run; leave --set noise out")
-    norms, nonnegative = norms_of(fields, settings, contribution)
+    norms, nonnegative = norms_of(fields, settings, contribution, users=users)
     start = SumNoise(budget, releases, summands, {}, norms, nonnegative, 64, NOTHING)
     outside = [group for group in norms if not fields[group[0]].protected]
     found = _least(start, outside, layout)

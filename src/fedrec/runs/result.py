@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fedrec.core.block import World
@@ -15,6 +15,7 @@ from fedrec.privacy.card import PrivacyCard
 from fedrec.privacy.summed import SumNoise
 from fedrec.runs.memory import peak_memory_mb
 from fedrec.runs.origin import Origin
+from fedrec.runs.plan import participation_of
 from fedrec.runs.settings import RunSettings
 
 SCHEMA = "fedrec.result/1"
@@ -87,6 +88,9 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
 
     ``earlier``: rounds that users took part in before, in the run that this one goes on from.
     """
+    stated: PrivacyCard | None = getattr(runtime, "stated", None)  # by the server, where the rounds ran elsewhere
+    if stated is not None:
+        return stated
     if isinstance(method, Reference):
         return cards.collected()
     numbers, open_fields = getattr(runtime, "exposure", None) or (1, ())
@@ -96,7 +100,7 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         rounds = len(records) - any(record.participants == 0 for record in records[:1])  # where an update starts
         return cards.of_uploads(
             method.settings,
-            releases=earlier + (1 if method.contributes_once else max(1, rounds)),
+            releases=earlier + (1 if method.contributes_once else participation_of(settings).most(max(1, rounds))),
             coordinates=max(1, numbers),
             contribution=method.contribution(),
             unprotected=open_fields,
@@ -105,12 +109,15 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
     summed: SumNoise | None = getattr(runtime, "summed", None)
     if summed is None:
         return cards.no_noise(f"the server sees sums of at least {smallest} participants (secure sums)")
+    if method.contributes_once:  # a sum that was unmasked and lost: those in it were asked for their part again
+        lost = sum(record.participants == 0 for record in records)
+        summed = replace(summed, releases=min(summed.releases + lost, max(1, len(records))))
     by_nodes = settings.secure_by == "nodes"
     return cards.of_sums(
         summed,
         smallest=smallest,
         who="nodes" if by_nodes else "clients",
-        unit="user" if method.contribution() is not None else "user (all that one client holds)",
+        unit=cards.USER if method.contribution() is not None else cards.WHOLE_CLIENT,
         colluding=settings.secure_colluding,
         ledger=ledgers.stated() if (ledgers := getattr(runtime, "ledgers", None)) else None,
     )

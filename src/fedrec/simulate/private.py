@@ -50,6 +50,7 @@ class PrivateSimulator(SecureSimulator):
             method.settings,
             method.contribution(),
             self.layout_with,
+            users=self.most_users,
             releases=1 if method.contributes_once else most_rounds(participation, seed, rounds, keys),
             summands=self._summands(),
         )

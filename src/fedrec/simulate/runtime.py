@@ -22,7 +22,7 @@ from fedrec.core.wire import download_bytes
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.privacy.chain import outgoing
-from fedrec.privacy.fields import coordinates, open_fields
+from fedrec.privacy.fields import most_coordinates, open_fields
 from fedrec.robust.defence import Defence
 from fedrec.simulate.clients import Clients
 from fedrec.simulate.evaluation import Evaluation, chunks
@@ -73,7 +73,7 @@ class Simulator(Clients):
         self.robust, self.users = robust, np.diff(people.block.user_start)
         self.chain = outgoing(method.settings)
         self.exposure: tuple[int, tuple[str, ...]] | None = None
-        """Protected numbers in one client's upload, and fields that leave as they are; after a round."""
+        """The most protected numbers in one client's upload, and fields that leave as they are; after a round."""
         self.evaluating = Evaluation(
             task, people, seed, memory_mb=memory_mb, evaluate_users=evaluate_users, parts=parts
         )
@@ -151,7 +151,8 @@ class Simulator(Clients):
             self._check(update.upload, block)
             scatter(self.private, self.people.block, positions, update.private)
             if self.exposure is None:
-                self.exposure = (int(coordinates(update.upload, block).max(initial=0)), open_fields(update.upload))
+                most = most_coordinates(update.upload, block, self.users, self.people.block.sizes)
+                self.exposure = (most, open_fields(update.upload))
             sent = self.chain.apply(update.upload, block, keys)
             done.upload += wire.payload(sent, self.form)
             done.download += download_bytes(download, self.form, len(positions))

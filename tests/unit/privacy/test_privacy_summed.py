@@ -11,25 +11,32 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
 import fedrec
+from fedrec.core import wire
+from fedrec.core.block import Block, World
 from fedrec.core.messages import Rows
+from fedrec.core.method import Keys, Method
 from fedrec.core.participation import Participation
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import Contribution, SumField
+from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.fedavg import FedAvg, WeightedUpload
+from fedrec.methods.fedease import FedEase, NothingPrivate, Weights
 from fedrec.privacy.card import of_uploads
 from fedrec.privacy.guard import NoiseGuard, SimulatedGuard, noise_in_total
 from fedrec.privacy.spending import Spent, gaussian_release, laplace_release
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, norms_of, sum_noise
 from fedrec.runs.result import card_of
-from fedrec.secure.contribution import layout_of, vector_of
+from fedrec.secure.accounting import spread
+from fedrec.secure.contribution import FREE, bound_of, layout_of, vector_of
 from fedrec.secure.noise import noisy_summands
 from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
 from fedrec.secure.rules import neighbourhood
 from fedrec.simulate.private import PrivateSimulator
+from fedrec.simulate.runtime import Simulator, Tally
 
 WORLD = "scale:users=30,items=25,interactions=300"
 
@@ -41,6 +48,7 @@ def planned(fields: dict[str, SumField], settings: PrivacySettings, releases: in
         settings,
         more.pop("contribution", None),
         lambda noise, bits: layout_of(fields, settings, users=1, clients=1, summands=40, noise=noise, bits=bits),
+        users=1,
         releases=releases,
         summands=30,
     )
@@ -78,7 +86,7 @@ def test_the_user_with_most_data_is_the_one_that_is_covered() -> None:
     made = prepare(resolve("fedavg", {"data": WORLD, "settings": {"dim": 2}}))
     server = made.runtime.server
     fields = method.sum_fields(server, 1)
-    norms, _ = norms_of(fields, method.settings, None)
+    norms, _ = norms_of(fields, method.settings, None, users=1)
     n = made.people.world.n_items
     change = np.zeros((n, 2), np.float32)
     change[0, 0] = 1.0  # a whole clip bound, from one who has every item
@@ -91,6 +99,37 @@ def test_the_user_with_most_data_is_the_one_that_is_covered() -> None:
     found = planned(fields, method.settings)
     assert found.noise["items"] >= 2 * n * 0.6
     assert found.noise["weight"] > 0  # sizes are inside the guarantee
+
+
+@pytest.mark.parametrize("precision", ["float16", "float32"])
+@pytest.mark.parametrize("others", [1, 200, 1800])
+def test_a_user_among_many_of_a_client_is_covered_as_it_crosses_the_wire(precision: str, others: int) -> None:
+    """A client's sum is rounded as a whole: by a half of 1 in 16 bits where it has 1,800 users."""
+    method = FedEase(FedEase.Settings(scale="user", precision=precision))
+
+    def sent(last: list[int]) -> Any:
+        lists = [[0, 1]] * others + [last]
+        train = Ragged(offsets(np.array([len(own) for own in lists])), np.concatenate(lists).astype(np.int32))
+        keys = np.zeros(len(lists), np.uint64)
+        block = Block(4, np.arange(1), keys[:1], np.array([0, len(lists)]), keys, train, train)
+        received = Weights(np.zeros((4, 4), np.float32), np.zeros(1, np.uint8))
+        upload = method.local_update(NothingPrivate(), received, block, Keys(0, 1)).upload
+        return wire.rounded(upload, wire.Form.of(method.settings)).pairs.dense()[0].astype(np.float64)
+
+    fields = method.sum_fields(method.start_server(World("w", 4, others + 1, 1), Keys(0, 0)), others + 1)
+    norms, nonnegative = norms_of(fields, method.settings, method.contribution(), users=others + 1)
+    moved = max(np.linalg.norm(sent([0, 1]) - sent(other)) for other in ([2], [2, 3]))
+    assert moved <= norms["pairs",] * spread("replace", nonnegative)
+
+
+def test_a_small_clip_in_few_bits_is_covered() -> None:
+    """The least numbers of 16 bits are rounded by a fixed amount: here by a third of what they are."""
+    numbers = np.full(1000, 1.51 * 2.0**-24)
+    settings = PrivacySettings(clip=float(np.linalg.norm(numbers)), precision="float16")
+    norms, _ = norms_of({"a": SumField((1000,))}, settings, None, users=1)
+    crossed = numbers.astype(np.float16).astype(np.float64)
+    assert np.linalg.norm(crossed) == pytest.approx(2 / 1.51 * settings.clip)
+    assert np.linalg.norm(crossed) <= norms["a",]
 
 
 def plan_of(found: SumNoise, fields: dict[str, SumField], members: int, dropout: float, colluding: float) -> Plan:
@@ -223,6 +262,69 @@ def test_the_participants_own_ledgers_state_what_the_card_does(method: str, char
 def test_what_does_not_go_with_a_budget_is_refused(method: str, given: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         resolve(method, {"data": WORLD, "epsilon": 1.0, **given})
+
+
+@pytest.mark.parametrize("given", [{}, {"participation": 0.5, "rest": True}])
+def test_the_card_of_a_local_budget_states_the_budget(given: dict[str, Any]) -> None:
+    """Who rests every other round was noised for half of the rounds, and the card counted all of them."""
+    own = {"dim": 2, "epochs": 1}
+    settings = resolve("fedavg", {"data": WORLD, "rounds": 5, "epsilon": 8.0, "settings": own, **given})
+    prepared = prepare(settings)
+    keys, chosen = prepared.people.block.client_keys, Participation(settings.participation, settings.rest)
+    counts = np.zeros(len(keys), int)
+    for number in range(1, 6):
+        counts[chosen.choose(settings.seed, number, keys)] += 1
+    assert counts.max() == chosen.most(5) == (3 if given else 5)
+    deviations = settings.settings["noise"] / (2 * settings.settings["clip"] * sqrt(counts.max()))
+    assert get_epsilon_gaussian(deviations, 1e-6) == pytest.approx(8.0, rel=1e-6)  # of the client who is there most
+    card = fedrec.run("fedavg", data=WORLD, rounds=5, epsilon=8.0, settings=own, **given).json["privacy_card"]
+    assert card["epsilon"] == pytest.approx(8.0, rel=1e-6)
+
+
+def test_the_unit_is_what_is_bounded() -> None:
+    """``fedease`` bounds what one user adds: of a client with several users the whole was said to be covered."""
+    unit = {
+        clip: fedrec.run("fedease", data=WORLD, clients=5, epsilon=8.0, settings={"clip": clip}).json["privacy_card"]
+        for clip in (0.0, 1.0)
+    }
+    assert unit[0.0]["unit"] == "user"
+    assert unit[0.0]["sensitivity"] == pytest.approx(sqrt(2))  # one user replaced
+    assert unit[1.0]["unit"] == "user (all that one client holds)"
+    assert unit[1.0]["sensitivity"] == pytest.approx(2)  # a whole client replaced
+
+
+@pytest.mark.parametrize("method", ["fedspectral", "fedelsa", "fcf"])
+def test_users_of_a_client_take_no_noise_of_their_own_where_nothing_is_weighed(method: str) -> None:
+    """The clip bounds all that a client adds; ``fedspectral`` noised it once more for each of its users."""
+    settings = resolve(method, {"data": WORLD, "clients": 3, "secure": True, "epsilon": 8.0, "rounds": 1})
+    prepared = prepare(settings)
+    assert isinstance(prepared.method, Method)
+    runtime, clip = prepared.runtime, prepared.method.settings.clip
+    assert runtime.most_users == 10
+    fields = prepared.method.sum_fields(runtime.server, 10)
+    for work in runtime.work(np.arange(3), Keys(0, 1), False, Tally()):
+        summands = prepared.method.summands(work.reply.upload, work.download)
+        for client in range(len(work.loss)):
+            own = sum(float(np.linalg.norm(one.of(client))) ** 2 for one in summands.values())
+            assert sqrt(own) <= clip * (1 + 1e-6)
+    assert sum(norm**2 for norm in runtime.summed.norms.values()) == pytest.approx(clip**2, rel=1e-6)
+    plain = bound_of(fields[next(iter(fields))], prepared.method.settings.model_copy(update={"clip": 0.0}), 10)
+    assert plain >= FREE * 10
+
+
+@pytest.mark.parametrize("block_clients", [1, 30])
+def test_the_client_that_sends_most_is_the_one_that_is_accounted_for(block_clients: int) -> None:
+    """Laplace noise hides an L2 bound by the root of an upload's numbers: those of the first block were taken."""
+    own = {"dim": 2, "epochs": 1, "clip": 1.0, "noise": 50.0}
+    prepared = prepare(resolve("fedfast", {"data": WORLD, "settings": own}))
+    made, sizes = prepared.runtime, prepared.people.block.sizes
+    assert isinstance(prepared.method, Method)
+    sim = Simulator(prepared.method, prepared.people, prepared.task, 0, block_clients=block_clients)
+    few = np.argsort(sizes)[:10]  # a round of those with short histories says no less
+    sim.round(1, np.sort(few), np.sort(few), False)
+    assert sizes[few].max() < sizes.max()
+    numbers = 2 * (made.people.world.n_items + int(sizes.max()))  # the item table, and a row for each interaction
+    assert sim.exposure == (numbers, ("sizes", "tickets"))
 
 
 def test_local_noise_follows_from_the_budget() -> None:

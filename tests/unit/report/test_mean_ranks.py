@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from made_runs import made_run
 from scipy.stats import friedmanchisquare
 
 from fedrec.report.figures.mean_ranks import rank_plot
+from fedrec.report.model.comparison import compare_runs
+from fedrec.report.model.leaderboard import Leaderboard
 from fedrec.report.model.mean_ranks import MeanRanks, friedman, nemenyi
 from fedrec.report.page.figures import ranks_figure
 
@@ -15,6 +18,14 @@ def test_ranks_by_hand() -> None:
     # three methods on two data sets; the last two are level on the second
     ranks, _ = friedman(np.array([[0.9, 0.5], [0.8, 0.4], [0.7, 0.4]]))
     assert ranks.tolist() == [1.0, 2.25, 2.75]
+
+
+def test_methods_that_are_level_share_their_places_on_the_board() -> None:
+    """The one that came first in the file had the better rank."""
+    levels = {"fcf": 0.4, "fedavg": 0.4, "fedmf": 0.2, "pfedrec": 0.9}
+    board = Leaderboard((compare_runs([made_run(name, 0, [level, level]) for name, level in levels.items()]),))
+    ranks = {one.method: one.rank for one in board.standings("HR@10")}
+    assert ranks == {"pfedrec": 1.0, "fcf": 2.5, "fedavg": 2.5, "fedmf": 4.0}
 
 
 @pytest.mark.parametrize("rounded", [False, True], ids=["no ties", "ties"])

@@ -21,7 +21,7 @@ from fedrec.core.method import Keys, Method, Update
 from fedrec.core.misfit import Misfit, finite
 from fedrec.data.ragged import Int64, Ragged
 from fedrec.privacy.compressed import Compressed
-from fedrec.privacy.fields import contents, coordinates, open_fields
+from fedrec.privacy.fields import contents, most_coordinates, open_fields
 
 TRIAL = 1e6
 """The largest number that a trial client may send, or lose: real clients, who have more items, send larger ones."""
@@ -133,8 +133,6 @@ class Received(Shape):
 class Template(Shape):
     """One client's upload, and what else a trial client can tell about a server's state."""
 
-    exposure: tuple[int, tuple[str, ...]] = (0, ())
-    """Protected numbers in one client's upload, and the fields that leave as they are."""
     world: World = field(default_factory=lambda: World("", 0, 0, 0))
     seed: int = 0
 
@@ -143,8 +141,13 @@ class Template(Shape):
         """Do a trial client's local work with the server's present state, which is not changed."""
         block = trial_clients(world.n_items, np.zeros(1, np.int64))
         upload = _trial(method, server, world, block, Keys(seed, 0))[1].upload
-        exposure = (int(coordinates(upload, block).max(initial=0)), open_fields(upload))
-        return cls(upload, world.n_items, exposure=exposure, world=world, seed=seed)
+        return cls(upload, world.n_items, world=world, seed=seed)
+
+    def exposure(self, users: int) -> tuple[int, tuple[str, ...]]:
+        """The most protected numbers in an upload of a client with so many users, and the fields that leave as they
+        are. Histories are not known here, so every user counts as having every item."""
+        trial, most = trial_clients(self.n_items, np.zeros(1, np.int64)), np.array([float(users)])
+        return most_coordinates(self.message, trial, most, most * self.n_items), open_fields(self.message)
 
     def works(self, method: AnyMethod, server: Any, clients: Int64) -> bool:
         """Whether clients could work with this state: a trial in their place stays far from what is refused."""

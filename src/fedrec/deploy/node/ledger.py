@@ -13,7 +13,7 @@ import numpy as np
 from fedrec.core.state import expect
 from fedrec.deploy.processes import one_at_a_time
 from fedrec.keyed import U64
-from fedrec.privacy.ledger import Charge, Ledger, OwnerPolicy
+from fedrec.privacy.ledger import Charge, Ledger, OwnerPolicy, Withheld, whose
 from fedrec.privacy.spending import Spent
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.state_file import load_state, save_state
@@ -38,9 +38,13 @@ class NodeLedger:
         return Ledger(found["keys"], found["accounts"], tuple(charges))
 
     def charge(self, run: str, round: int, clients: U64, spent: Spent) -> Charge | None:
-        """Charge a release, unless it was charged before; raises where the owner's budget does not allow it."""
+        """Charge a release, unless it was charged before; raises where the owner's budget does not allow it, and
+        where it was charged for other clients: who is not in that charge gave nothing away in this round."""
         with self._locked():
             before = self.read()
+            made = before.find(run, round)
+            if made is not None and made.whose not in ("", whose(clients)):
+                raise Withheld(f"round {round} of this run was charged for other clients of this node")
             after = before.charged(run, round, clients, spent)
             if after is not before:
                 self.policy.check_budget(after)

@@ -83,8 +83,11 @@ class SumReleases(NoiseGuard):
     def _charge(self, plan: Plan, noise: dict[str, float]) -> None:
         settings, policy = self.releases.method.settings, self.releases.policy
         if all(one > 0 for one in noise.values()):
-            norms, nonnegative = norms_of(self._fields, settings, self.releases.method.contribution())
-            group, norm = next(iter(norms.items()))  # the method's own numbers come first, then weights
+            bounded = self.releases.method.contribution()
+            norms, nonnegative = norms_of(self._fields, settings, bounded, users=self.share.most_users)
+            exact = settings.model_copy(update={"precision": "float64"})  # an owner's bound leaves rounding out
+            meant, _ = norms_of(self._fields, exact, bounded, users=self.share.most_users)
+            group, norm = next(iter(meant.items()))  # the method's own numbers come first, then weights
             policy.check_run(min(noise[name] for name in group), norm)
             spent = release_of_plan(plan, norms, nonnegative, self.colluding)
         else:

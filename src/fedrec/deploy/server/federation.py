@@ -86,7 +86,6 @@ class Federation:
         self.server: Any = self.method.start_server(self.world, Keys(self.seed, 0))
         self.taken: dict[str, int] = {place.name: 0 for place in self.roster.places}
         self.template = Template.of(self.method, self.server, self.world, self.seed)
-        self.exposure = self.template.exposure
         self.evaluated: dict[str, tuple[int, int]] = {}
         """Users of each node that have something to be evaluated on; the same in every round."""
         self.arrivals: Callable[[], list[Hello]] = list
@@ -98,6 +97,11 @@ class Federation:
 
     def client_keys(self) -> keyed.U64:
         return self.roster.client_keys
+
+    @property
+    def exposure(self) -> tuple[int, tuple[str, ...]]:
+        """The most protected numbers in one client's upload, and fields that leave as they are."""
+        return self.template.exposure(int(self.roster.users.max(initial=1)))
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """Fold the uploads of this round; they may have come with the last evaluation."""

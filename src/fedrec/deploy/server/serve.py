@@ -27,7 +27,7 @@ from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.keyed import U64
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.plan import defence_of, plan_of
-from fedrec.runs.result import describe, summary
+from fedrec.runs.result import card_of, describe, summary
 from fedrec.runs.settings import RunSettings
 
 log = logging.getLogger("fedrec.deploy")
@@ -114,8 +114,8 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         best = progress.best_state
         model = None if best is None else {"server": best["server"]}  # private state is on the nodes
         folder.finish(summary(settings, method, data, progress, prepared, runtime), model, None, None)
-    numbers, open_fields = runtime.exposure
-    write_served(path, done=True, state="done", prepare=prepared, exposure=[numbers, list(open_fields)])
+    stated = card_of(settings, method, progress.records, runtime)
+    write_served(path, done=True, state="done", prepare=prepared, card=stated.as_dict())
 
 
 def kind_for(settings: RunSettings) -> type[Federation]:

@@ -164,12 +164,14 @@ class SecureFederation(Federation):
         names = self._members({place.name: None for place in self.roster.places}, {}, True)
         smallest = assign(names, self.seed, self.run, 1, chosen.secure_cohort).smallest
         rules = neighbourhood(smallest, chosen.secure_dropout, chosen.secure_colluding).rules
+        users = int(self.roster.users.max(initial=1))
         return sum_noise(
             Budget(chosen.epsilon, chosen.delta),
-            self.method.sum_fields(self.server, int(self.roster.users.max(initial=1))),
+            self.method.sum_fields(self.server, users),
             self.method.settings,
             self.method.contribution(),
             lambda noise, bits: self._layout(1, True, noise, bits),
+            users=users,
             releases=1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys),
             summands=noisy_summands(smallest, rules.least_survivors, chosen.secure_colluding),
         )

@@ -58,6 +58,11 @@ def _ranks(comparison: Comparison, metric: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for _, rows in comparison.grouped():
         means = {row.method: row.cells[metric].summary.mean for row in rows if metric in row.cells}
-        order = sorted((name for name in means if not math.isnan(means[name])), key=lambda name: -means[name])
-        found |= {name: float(place) for place, name in enumerate(order, 1)}
+        known = [name for name in means if not math.isnan(means[name])]
+        found |= {
+            name: 1
+            + sum(means[other] > means[name] for other in known)
+            + 0.5 * sum(means[other] == means[name] for other in known if other != name)
+            for name in known
+        }
     return found
