@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from direct import federation, in_process, records_of
 
 from fedrec.core.state import flatten
 from fedrec.deploy.flower.supernode import GROWTH, QUICK, Waits
-from fedrec.deploy.messages.letters import Step, Stepped
+from fedrec.deploy.messages.letters import Meet, Step, Stepped
 from fedrec.deploy.node.node import Node
-from fedrec.deploy.node.summing import STATE
+from fedrec.deploy.node.summing import PARTS, STATE
 from fedrec.deploy.server.federation import TooFewNodes
 from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.resolve import resolve
@@ -164,6 +165,45 @@ def test_what_is_about_to_be_unmasked_is_on_disk_before_a_word_leaves(tmp_path: 
             Node(exchange.options["node0"], RUN).step(Step(RUN, step, {"node0": b""}))
 
 
+def test_what_is_trained_later_does_not_go_into_a_sum_that_was_joined_before(tmp_path: Path) -> None:
+    """It would be summed twice, with whom the server likes: two sums that differ by one node tell what that node has."""
+    settings = settings_of("fcf")
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if step.step == Kind.INPUT:
+            later, ask = Node(exchange.options[name], RUN), dict(exchange.sent)[name]
+            later.answer(replace(ask, train=ask.train + 1))
+            assert later.store.read(PARTS)[1]["number"] == "4"
+            with pytest.raises(Refusal, match="something else than was trained here last"):
+                work()
+            raise ConnectionError
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    with pytest.raises(TooFewNodes, match="step input"):
+        records_of(runtime, plan, progress)
+
+
+def test_what_was_trained_under_other_settings_is_not_summed(tmp_path: Path) -> None:
+    """A node would charge its users for a norm of 1, and give out what was never clipped to it."""
+    settings = settings_of("fedavg", rounds=1)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if step.step == Kind.ADVERTISE:
+            clipped = {**settings.settings, "clip": 1e-3}
+            other = settings.model_copy(update={"settings": clipped}).model_dump_json()
+            Node(exchange.options[name], RUN).meet(Meet(RUN, other, ()))
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    with pytest.raises(TooFewNodes, match="step advertise: Refusal"):
+        records_of(runtime, plan, progress)
+
+
 def test_keys_that_the_server_puts_in_place_are_refused(tmp_path: Path) -> None:
     """The server passes on keys of its own as those of three neighbours: the fourth says nothing more."""
     import os
@@ -230,8 +270,6 @@ def test_nodes_say_nothing_of_their_own(tmp_path: Path) -> None:
 )
 def test_a_plan_of_other_sums_is_refused(change: dict[str, Any], why: str, tmp_path: Path) -> None:
     """A server that chose the bounds would see who is beyond them; one that chose the shapes could fill the memory."""
-    from dataclasses import replace
-
     from fedrec.secure.plan import Plan
 
     settings = settings_of("fcf", rounds=1)

@@ -71,6 +71,7 @@ class Node:
                 share, names = self.prepare(self.options, settings, word.catalogue)
                 refuse_too_large(self.options, method_of(settings), share.world)
                 self.store.prune(set(), set())
+                self.store.remove(PARTS)  # what was trained under other settings may be clipped to another norm
                 self.store.write_json("job.json", job)
                 self.store.write_json("names.json", asdict(names))
                 self.store.write("share.safetensors", share)

@@ -80,7 +80,11 @@ class Summing:
             return Stepped(self._join(word.run, Plan.from_bytes(word.contents["plan"])))
         require(set(word.contents) <= set(self.taking), "a step of a sum that this node is not in, or has left")
         if kind is Kind.INPUT:
-            parts, _ = self._parts()
+            parts, number = self._parts()
+            rounds = {self.taking[name].plan.round for name in word.contents}
+            # what was trained since would be summed twice, here and under its own number, with other members perhaps
+            if rounds - {number}:
+                raise Refusal("a sum of something else than was trained here last")
         said: dict[str, bytes] = {}
         for name, content in word.contents.items():
             part = self.taking[name]
