@@ -166,7 +166,7 @@ def test_what_is_about_to_be_unmasked_is_on_disk_before_a_word_leaves(tmp_path: 
 
 
 def test_what_is_trained_later_does_not_go_into_a_sum_that_was_joined_before(tmp_path: Path) -> None:
-    """It would be summed twice, with whom the server likes: two sums that differ by one node tell what that node has."""
+    """It would be summed twice, with whom the server likes: two sums that differ by a node tell what that node has."""
     settings = settings_of("fcf")
     runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
 

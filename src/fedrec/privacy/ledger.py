@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedrec.core.fold import Float64
 from fedrec.errors import BadInput
 from fedrec.keyed import U64
-from fedrec.privacy.spending import Spent
+from fedrec.privacy.spending import NOTHING, Spent
 
 PARTS = ("rho", "eta", "pure", "releases")
 
@@ -53,14 +53,25 @@ class Ledger:
         return next((one for one in self.charges if (one.run, one.round) == (run, round)), None)
 
     def charged(self, run: str, round: int, clients: U64, spent: Spent) -> Ledger:
-        """With a release of these clients' data; what was charged already is not charged again."""
-        if self.find(run, round) is not None or not len(clients):
+        """With a release of these clients' data; what was charged already is not charged again.
+
+        A round is released once, but may be asked for more than once, with less noise the second time: it costs the
+        most that any of its questions would have.
+        """
+        known = self.find(run, round)
+        more = spent if known is None else spent.beyond(known.spent)
+        if more == NOTHING or not len(clients):
             return self
         keys = np.union1d(self.keys, clients)
         accounts = np.zeros((len(keys), len(PARTS)))
         accounts[np.searchsorted(keys, self.keys)] = self.accounts
-        accounts[np.searchsorted(keys, clients)] += [getattr(spent, part) for part in PARTS]
-        return Ledger(keys, accounts, (*self.charges, Charge(run, round, spent, len(clients))))
+        accounts[np.searchsorted(keys, clients)] += [getattr(more, part) for part in PARTS]
+        if known is None:
+            return Ledger(keys, accounts, (*self.charges, Charge(run, round, spent, len(clients))))
+        dearer = replace(
+            known, spent=Spent(*(max(getattr(one, part) for one in (known.spent, spent)) for part in PARTS))
+        )
+        return Ledger(keys, accounts, tuple(dearer if one is known else one for one in self.charges))
 
     def answered(self, run: str, round: int) -> Ledger:
         """With a round's answer marked as stored."""

@@ -36,6 +36,19 @@ class Spent:
             return NOTHING
         return Spent(self.rho * releases, self.eta * releases, self.pure * releases, self.releases * releases)
 
+    def beyond(self, other: Spent) -> Spent:
+        """What is in this and not yet in another, part by part: together they are the larger of the two."""
+
+        def more(own: float, others: float) -> float:
+            return own - others if own > others else 0.0
+
+        return Spent(
+            more(self.rho, other.rho),
+            more(self.eta, other.eta),
+            more(self.pure, other.pure),
+            max(0, self.releases - other.releases),
+        )
+
     def epsilon(self, delta: float) -> float:
         """Epsilon at delta: the best of pure, exact Gaussian and zCDP accounting."""
         if self.rho == 0:
