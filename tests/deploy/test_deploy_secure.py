@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from direct import federation, in_process, records_of
 
@@ -22,7 +23,9 @@ from fedrec.laws.small_runs import small_settings
 from fedrec.methods.registry import federated, find
 from fedrec.secure.failures import Refusal
 from fedrec.secure.messages import Kind
+from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
+from fedrec.secure.rules import neighbourhood
 
 SUMMED = [name for name in federated() if find(name).card.sum_suffices]
 RULES = Rules(wait=0.01, attempts=1, least=0.5)
@@ -204,14 +207,68 @@ def test_what_was_trained_under_other_settings_is_not_summed(tmp_path: Path) -> 
         records_of(runtime, plan, progress)
 
 
+@pytest.mark.parametrize("idle", [(), (1, 2)])
+def test_a_node_is_not_summed_with_names_of_its_own_that_have_nothing(idle: tuple[int, ...], tmp_path: Path) -> None:
+    """Three members by name, one node in truth: the sum would be that node's part."""
+    runtime, plan, progress, exchange = federation(tmp_path, settings_of("fcf", rounds=1), 4, RULES)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if step.step == Kind.ADVERTISE:
+            asked = Plan.from_bytes(step.contents["plan"])
+            alone = Plan.of(RUN, asked.round, [name, f"{name}/0", f"{name}/1"], asked.layout, rules.rules)
+            alone = replace(alone, idle=idle)
+            with pytest.raises(Refusal, match=r"of its own to sum|minimum is 3"):
+                Node(exchange.options[name], RUN).step(Step(RUN, 0, {"plan": alone.to_bytes()}))
+        found: Stepped = work()
+        return found
+
+    rules = neighbourhood(3)
+    exchange.between = between
+    assert not records_of(runtime, plan, progress)[0].missing
+
+
+def test_one_who_trains_is_not_hidden_among_those_who_do_not(tmp_path: Path) -> None:
+    """Where models are evaluated in the same exchange, everybody is a member; who did not train adds nothing."""
+    settings = settings_of("fcf", secure_by="clients", secure_dropout=0.1, rounds=9)
+    runtime, _, _, _ = federation(tmp_path, settings, 2, RULES)
+    for trained in (1, 2):
+        done = runtime._exchange(np.arange(trained), evaluate=2 * trained - 1, train=2 * trained)
+        assert done.clients == 0
+        assert f"{trained} of 30 members have trained" in done.missing[-1]
+        assert flatten(done.state)[0].keys() == flatten(runtime.server)[0].keys()
+
+
+def test_a_server_cannot_say_that_somebody_trained_who_did_not(tmp_path: Path) -> None:
+    settings = settings_of("fcf", secure_by="clients", secure_dropout=0.1, rounds=9)
+    runtime, _, _, exchange = federation(tmp_path, settings, 2, RULES)
+    seen: list[str] = []
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if step.step == Kind.ADVERTISE:
+            asked = Plan.from_bytes(step.contents["plan"])
+            assert len(asked.idle) == 30 - 6
+            one_less = asked.idle[1:] if name == "node0" else asked.idle[:-1]
+            for idle in ((), one_less, (*range(24),)):
+                altered = replace(asked, idle=idle)
+                with pytest.raises(Refusal, match="of its own to sum"):
+                    Node(exchange.options[name], RUN).step(Step(RUN, 0, {"plan": altered.to_bytes()}))
+                seen.append(name)
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    done = runtime._exchange(np.array([1, 5, 9, 16, 20, 21]), evaluate=1, train=2)
+    assert set(seen) == {"node0", "node1"}
+    assert done.clients == 6
+    assert not done.missing
+
+
 def test_keys_that_the_server_puts_in_place_are_refused(tmp_path: Path) -> None:
     """The server passes on keys of its own as those of three neighbours: the fourth says nothing more."""
     import os
 
     from fedrec.secure.identity import Directory, new_key, public_bytes
     from fedrec.secure.participant import Member
-    from fedrec.secure.plan import Plan
-    from fedrec.secure.policy import Policy
 
     settings = settings_of("fcf", rounds=1)
     runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
@@ -270,8 +327,6 @@ def test_nodes_say_nothing_of_their_own(tmp_path: Path) -> None:
 )
 def test_a_plan_of_other_sums_is_refused(change: dict[str, Any], why: str, tmp_path: Path) -> None:
     """A server that chose the bounds would see who is beyond them; one that chose the shapes could fill the memory."""
-    from fedrec.secure.plan import Plan
-
     settings = settings_of("fcf", rounds=1)
     runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
 

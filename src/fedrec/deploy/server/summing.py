@@ -88,7 +88,9 @@ class SecureFederation(Federation):
                 if not self._enough(taken, asks):
                     raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
                 number = sum_number(evaluate, train)
-                sums = self._sums(number, attempt, self._members(taken, asks, whole), layout, costs, faults)
+                members = self._members(taken, asks, whole)
+                idle = set(members) - set(self._members(taken, asks, False)) if train else set[str]()
+                sums = self._sums(number, attempt, members, idle, layout, costs, faults)
                 total = sum_of_sums(sums)
                 survivors = {name for part in sums for name in part.survivors}
             except SecureFailure as failure:
@@ -206,8 +208,9 @@ class SecureFederation(Federation):
         )
 
     def _members(self, taken: Mapping[str, Any], asks: Mapping[str, Ask], whole: bool) -> list[str]:
+        """Who takes part: all whose models are evaluated, or those that train."""
         if self.settings.secure_by == "nodes":
-            return sorted(taken)
+            return sorted(name for name in taken if whole or len(asks[name].positions))
         found = []
         for place in self.roster.places:
             if place.name in taken:
@@ -229,15 +232,28 @@ class SecureFederation(Federation):
         return MetricSums(dict(zip(sorted(self.metrics.names), numbers[1:].tolist(), strict=True)), count)
 
     def _sums(
-        self, number: int, attempt: int, members: list[str], layout: Layout, costs: Costs, faults: dict[str, str]
+        self,
+        number: int,
+        attempt: int,
+        members: list[str],
+        idle: set[str],
+        layout: Layout,
+        costs: Costs,
+        faults: dict[str, str],
     ) -> list[SecureSum]:
-        if len(members) < self.settings.secure_least:
-            raise TooFew(f"{len(members)} participants, a secure sum needs {self.settings.secure_least}")
+        least = self.settings.secure_least
+        if len(members) < least:
+            raise TooFew(f"{len(members)} participants, a secure sum needs {least}")
         groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort).groups
+        for group in groups:
+            trained = len(set(group) - idle)
+            if 0 < trained < least:  # who that is depends on the round: another attempt would have no more
+                had = f"{trained} of {len(group)} members have trained"
+                raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
         sums = []
         for cohort, group in enumerate(groups):
             rules = neighbourhood(len(group), self.settings.secure_dropout, self.settings.secure_colluding).rules
-            plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt)
+            plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt, idle=idle)
             try:
                 sums.append(sum_cohort(plan, self.directory, self.exchange, self.rules.step, costs, faults))
             except TooFew as few:
