@@ -25,6 +25,7 @@ from fedrec.secure.failures import Refusal
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
+from fedrec.secure.ring import Scale
 from fedrec.secure.rules import neighbourhood
 
 SUMMED = [name for name in federated() if find(name).card.sum_suffices]
@@ -115,6 +116,61 @@ def test_below_the_threshold_the_sum_is_tried_again_and_then_nothing_is_used(tmp
         records_of(other, plan, progress)
     after = flatten(other.server)[0]
     assert all((before[name] == after[name]).all() for name in before)
+
+
+@pytest.mark.parametrize("silent", [Kind.ADVERTISE, Kind.INPUT])
+def test_a_node_that_trains_and_takes_no_step_does_not_end_the_run(silent: Kind, tmp_path: Path) -> None:
+    """No dropout is allowed in a cohort of four, so every attempt with that node fails."""
+    settings = settings_of("fcf", secure_dropout=0.0)
+    rules = Rules(wait=0.01, attempts=3, least=0.5)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, rules)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if name == "node2" and step.step == silent:
+            raise ConnectionError
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    found = records_of(runtime, plan, progress)
+    there = len(runtime.roster.client_keys) - len(runtime.roster.places[2].client_keys)
+    assert [record.participants for record in found] == [there, there]
+    for record in found:
+        assert record.secure is not None
+        assert record.secure["repeated"] == 2
+        assert any("node2" in line and silent.name.lower() in line for line in record.missing)
+
+
+@pytest.mark.parametrize(("part", "number"), [(0, 29), (1, 31.0), (1, -1.0)])
+def test_metric_sums_that_nobody_can_have_are_not_used(
+    part: int, number: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A member may put any number that the ring holds into a sum, and the run would report it."""
+    settings = settings_of("fcf")
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        summing = exchange.nodes[name].summing if name == "node2" and step.step == Kind.INPUT else None
+        parts, about = summing.store.read(PARTS) if summing else ({}, {})
+        if summing and "valid" in parts[name]:  # not where nothing is evaluated
+            parts[name]["valid"][part] = number
+            summing.store.write(PARTS, parts, number=about["number"])
+            plan = summing.taking[name].plan
+            honest = plan.layout.scales["valid"]
+            loose = Scale(honest.bound, honest.summands, honest.bits, honest.noise)
+            object.__setattr__(loose, "bound", np.inf)
+            loose.__dict__["exponent"] = honest.exponent
+            plan.layout.scales["valid"] = loose
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    found = records_of(runtime, plan, progress)
+    for record in found:
+        assert record.participants == len(runtime.roster.client_keys)
+        assert not record.valid
+    assert caplog.text.count("the evaluation is not used") == len(found)
+    assert progress.best_round == 0
 
 
 def test_a_run_with_more_attempts_than_members_make_stops_after_theirs(tmp_path: Path) -> None:

@@ -79,18 +79,22 @@ class SecureFederation(Federation):
         total: Total | None = None
         survivors: set[str] = set()
         skipped = ""
+        silent: dict[str, str] = {}
         attempts = min(self.rules.attempts, Policy.attempts)  # members make no more
         for attempt in range(attempts):
             found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
             taken |= found
             before, why = time.perf_counter(), ""
+            taking = taken if attempt + 1 < attempts else self._without(silent, taken, asks, whole)
+            away = {name: reason for name, reason in silent.items() if name in taken and name not in taking}
+            in_steps = dict(away)
             try:
                 if not self._enough(taken, asks):
                     raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
                 number = sum_number(evaluate, train)
-                members = self._members(taken, asks, whole)
-                idle = set(members) - set(self._members(taken, asks, False)) if train else set[str]()
-                sums = self._sums(number, attempt, members, idle, layout, costs, faults)
+                members = self._members(taking, asks, whole)
+                idle = set(members) - set(self._members(taking, asks, False)) if train else set[str]()
+                sums = self._sums(number, attempt, members, idle, layout, costs, in_steps)
                 total = sum_of_sums(sums)
                 survivors = {name for part in sums for name in part.survivors}
             except SecureFailure as failure:
@@ -98,6 +102,8 @@ class SecureFederation(Federation):
                 if not failure.repeat:
                     skipped = why
             summing += time.perf_counter() - before
+            faults |= in_steps
+            silent |= in_steps
             if total is not None or skipped:
                 break
             costs.repeated += 1
@@ -111,19 +117,25 @@ class SecureFederation(Federation):
         missing = [f"{name}: {reason}" for name, reason in sorted({**faults, **strangers}.items())]
         state = self.server
         clients = np.zeros(0, np.int64)
+        implausible = ""
         loss, metrics = 0.0, Evaluated(MetricSums(), MetricSums())
         inside = {host_of(name) for name in survivors}
         if total is not None:
             fields = total.fields
             loss = float(fields.pop(LOSS))
             if whole:
-                valid, test = (self._metric_sums(fields.pop(part)) for part in EVALUATED)
-                metrics = Evaluated(valid, test)
+                users = sum(self._users(name) for name in survivors)
+                error = {part: layout.scales[part].error(len(survivors)) for part in EVALUATED}
+                valid, test = (self._metric_sums(fields.pop(part), error[part]) for part in EVALUATED)
+                implausible = "; ".join(filter(None, (one.fault(self.metrics.names, users) for one in (valid, test))))
+                metrics = metrics if implausible else Evaluated(valid, test)
             clients = self._clients(survivors, answering) if train else clients
             if train:
                 state, skipped = self._finished(Sums(fields, clients, self._noise(sums)), train)
                 if skipped:
                     clients, inside = clients[:0], set()
+        if implausible:  # some member's doing, and nobody can tell whose
+            missing.append(f"the evaluation is not used: {implausible}")
         if skipped:
             missing.append(f"round {train or evaluate} is skipped: {skipped}")
         for line in missing:
@@ -218,6 +230,20 @@ class SecureFederation(Federation):
                 found += [client_of(place.name, position) for position in positions]
         return found
 
+    def _without(
+        self, silent: Mapping[str, str], taken: Mapping[str, Taken], asks: Mapping[str, Ask], whole: bool
+    ) -> Any:
+        """For the last attempt: those that never fell silent in a step, where they are enough; else all."""
+        steady = {name: one for name, one in taken.items() if name not in silent}
+        fits = self._enough(steady, asks) and len(self._members(steady, asks, whole)) >= self.settings.secure_least
+        return steady if fits else taken
+
+    def _users(self, member: str) -> int:
+        """How many users a member has."""
+        place = self.roster.find(host_of(member))
+        assert place is not None
+        return int(place.users.sum() if member == place.name else place.users[int(member.rpartition("/")[2])])
+
     def _clients(self, survivors: set[str], answering: Int64) -> Int64:
         """The clients in the sum that trained."""
         single, found = self.settings.secure_by == "clients", []
@@ -227,9 +253,12 @@ class SecureFederation(Federation):
                     found.append(client)
         return np.array(found, np.int64)
 
-    def _metric_sums(self, numbers: Any) -> MetricSums:
-        count = round(float(numbers[0]))
-        return MetricSums(dict(zip(sorted(self.metrics.names), numbers[1:].tolist(), strict=True)), count)
+    def _metric_sums(self, numbers: Any, error: float) -> MetricSums:
+        """The sums of users' metrics; what is beyond what they can be by no more than fixed point errs is put right."""
+        count, sums = round(float(numbers[0])), numbers[1:]
+        inside = np.clip(sums, 0.0, max(count, 0))
+        sums = np.where(np.abs(sums - inside) <= error, inside, sums)
+        return MetricSums(dict(zip(sorted(self.metrics.names), sums.tolist(), strict=True)), count)
 
     def _sums(
         self,
