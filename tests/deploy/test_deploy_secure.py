@@ -8,19 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from direct import federation, in_process, records_of
+from direct import DirectExchange, federation, in_process, records_of
+from live import new_run
 
 from fedrec.core.state import flatten
 from fedrec.deploy.flower.supernode import GROWTH, QUICK, Waits
+from fedrec.deploy.members import FILE, read_members
 from fedrec.deploy.messages.letters import Meet, Step, Stepped
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.summing import PARTS, STATE
 from fedrec.deploy.server.federation import TooFewNodes
+from fedrec.deploy.server.job import ATTEMPTS, Job
 from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.serve import serve
+from fedrec.deploy.server.summing import SecureFederation
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.nodes import RUN, WORLD
 from fedrec.laws.small_runs import small_settings
 from fedrec.methods.registry import federated, find
+from fedrec.runs.rounds import record_of
 from fedrec.secure.failures import Refusal
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
@@ -116,6 +122,53 @@ def test_below_the_threshold_the_sum_is_tried_again_and_then_nothing_is_used(tmp
         records_of(other, plan, progress)
     after = flatten(other.server)[0]
     assert all((before[name] == after[name]).all() for name in before)
+
+
+class Connected(DirectExchange):
+    """Nodes in this process, as the server's own process reaches them."""
+
+    def __init__(self, other: DirectExchange, hellos: list[Any]) -> None:
+        super().__init__(list(other.options.values()))
+        self.between, self.hellos, self.patient, self.meet_seconds = other.between, dict(enumerate(hellos)), True, 1.0
+
+
+def test_a_run_that_stopped_for_want_of_nodes_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
+    """Members never join the same attempt twice, so a server that comes back must not begin to count anew."""
+    settings = settings_of("fcf")
+    runtime, _, _, exchange = federation(tmp_path, settings, 4, RULES)
+    run = new_run(tmp_path / "run", settings, 4, read_members(tmp_path / FILE), attempts=3, wait=0.01)
+    replace(Job.read(run.path), run=RUN).write(run.path)
+    stops: list[str] = []
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        if name in ("node1", "node2") and step.step == Kind.INPUT and len(stops) < 2:
+            if len(stops) == 1:
+                raise KeyboardInterrupt  # the server is killed in the middle of a sum
+            raise ConnectionError
+        found: Stepped = work()
+        return found
+
+    exchange.between = between
+    for problem in (TooFewNodes, KeyboardInterrupt):
+        with pytest.raises(problem):
+            serve(run.path, lambda word, poll: Connected(exchange, list(runtime.roster.places)))
+        stops.append(str(problem))
+    serve(run.path, lambda word, poll: Connected(exchange, list(runtime.roster.places)))
+    found = [record_of(plain) for plain in run.records()]
+    for one, other in zip(found, in_process(settings.model_copy(update={"secure": False})), strict=True):
+        same(one, other)
+    assert found[0].secure is not None
+    assert found[0].secure["repeated"] == 0
+    assert not (run.path / ATTEMPTS).exists()
+
+
+def test_a_round_that_members_try_no_more_is_skipped(tmp_path: Path) -> None:
+    runtime, plan, progress, _ = federation(tmp_path, settings_of("fcf"), 4, RULES)
+    assert isinstance(runtime, SecureFederation)
+    runtime.begun[2] = Policy.attempts
+    found = records_of(runtime, plan, progress)
+    assert [record.participants for record in found] == [0, len(runtime.client_keys())]
+    assert f"tried {Policy.attempts} times" in found[0].missing[-1]
 
 
 @pytest.mark.parametrize("silent", [Kind.ADVERTISE, Kind.INPUT])

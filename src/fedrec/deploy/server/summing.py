@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,14 @@ class SecureFederation(Federation):
 
     settings: RunSettings
     directory: Hosts
+    begun: dict[int, int]
+    """How often each sum was begun, by its number: members join no attempt twice."""
+    beginning: Callable[[], None]
+    """Called with every new attempt, before anybody is asked for it: a server that comes back goes on counting."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.begun, self.beginning = {}, lambda: None
 
     def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> None:
         """Who takes part, and the run's settings of secure sums."""
@@ -94,7 +102,7 @@ class SecureFederation(Federation):
                 number = sum_number(evaluate, train)
                 members = self._members(taking, asks, whole)
                 idle = set(members) - set(self._members(taking, asks, False)) if train else set[str]()
-                sums = self._sums(number, attempt, members, idle, layout, costs, in_steps)
+                sums = self._sums(number, members, idle, layout, costs, in_steps)
                 total = sum_of_sums(sums)
                 survivors = {name for part in sums for name in part.survivors}
             except SecureFailure as failure:
@@ -253,6 +261,14 @@ class SecureFederation(Federation):
                     found.append(client)
         return np.array(found, np.int64)
 
+    def _next_attempt(self, number: int) -> int:
+        attempt = self.begun.get(number, 0)
+        if attempt >= Policy.attempts:
+            raise TooFew(f"its sum was tried {attempt} times, and members try no more", repeat=False)
+        self.begun[number] = attempt + 1
+        self.beginning()
+        return attempt
+
     def _metric_sums(self, numbers: Any, error: float) -> MetricSums:
         """The sums of users' metrics; what is beyond what they can be by no more than fixed point errs is put right."""
         count, sums = round(float(numbers[0])), numbers[1:]
@@ -263,7 +279,6 @@ class SecureFederation(Federation):
     def _sums(
         self,
         number: int,
-        attempt: int,
         members: list[str],
         idle: set[str],
         layout: Layout,
@@ -279,7 +294,7 @@ class SecureFederation(Federation):
             if 0 < trained < least:  # who that is depends on the round: another attempt would have no more
                 had = f"{trained} of {len(group)} members have trained"
                 raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
-        sums = []
+        attempt, sums = self._next_attempt(number), []
         for cohort, group in enumerate(groups):
             rules = neighbourhood(len(group), self.settings.secure_dropout, self.settings.secure_colluding).rules
             plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt, idle=idle)
