@@ -194,6 +194,26 @@ def test_a_node_that_trains_and_takes_no_step_does_not_end_the_run(silent: Kind,
         assert any("node2" in line and silent.name.lower() in line for line in record.missing)
 
 
+def test_a_node_whose_shares_nobody_can_open_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All its neighbours refuse; it alone does not, and the last attempt is made without it."""
+    settings = settings_of("fcf", rounds=1, secure_dropout=0.1)
+    runtime, plan, progress, exchange = federation(tmp_path, settings, 4, Rules(wait=0.01, attempts=2, least=0.5))
+
+    def between(name: str, step: Step, work: Any) -> Stepped:
+        with monkeypatch.context() as patched:
+            if name == "node2" and step.step == Kind.SHARE:
+                patched.setattr("fedrec.secure.participant.seal", lambda *given: bytes(48))
+            found: Stepped = work()
+        return found
+
+    exchange.between = between
+    (record,) = records_of(runtime, plan, progress)
+    assert record.participants == len(runtime.client_keys()) - len(runtime.roster.places[2].client_keys)
+    assert record.missing == ("node2: left out: the others fell silent where it did not",)
+
+
 @pytest.mark.parametrize(("part", "number"), [(0, 29), (1, 31.0), (1, -1.0)])
 def test_metric_sums_that_nobody_can_have_are_not_used(
     part: int, number: float, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -127,7 +127,7 @@ def prompt(seconds: float = FIRST, most: int = LARGEST_HEAD) -> Any:
 
     base: Any = auto.AutoHTTPProtocol
 
-    class Prompt(base):
+    class Prompt(base):  # type: ignore[misc]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._late, self._head = self.loop.call_later(seconds, self._cut), 0

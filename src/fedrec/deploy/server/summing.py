@@ -49,6 +49,8 @@ from fedrec.secure.rules import neighbourhood
 
 log = logging.getLogger("fedrec.deploy")
 
+MADE_SILENT = "left out: the others fell silent where it did not"
+
 
 class SecureFederation(Federation):
     """A :class:`~fedrec.deploy.server.federation.Federation` whose server sees sums of cohorts only."""
@@ -94,8 +96,7 @@ class SecureFederation(Federation):
             taken |= found
             before, why = time.perf_counter(), ""
             taking = taken if attempt + 1 < attempts else self._without(silent, taken, asks, whole)
-            away = {name: reason for name, reason in silent.items() if name in taken and name not in taking}
-            in_steps = dict(away)
+            in_steps = {name: silent.get(name, MADE_SILENT) for name in taken if name not in taking}
             try:
                 if not self._enough(taken, asks):
                     raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
@@ -241,10 +242,16 @@ class SecureFederation(Federation):
     def _without(
         self, silent: Mapping[str, str], taken: Mapping[str, Taken], asks: Mapping[str, Ask], whole: bool
     ) -> Any:
-        """For the last attempt: those that never fell silent in a step, where they are enough; else all."""
+        """For the last attempt: those that never fell silent in a step, where they are enough.
+
+        Where they are not, they may be why the others did: whose shares cannot be opened makes its neighbours refuse.
+        """
         steady = {name: one for name, one in taken.items() if name not in silent}
-        fits = self._enough(steady, asks) and len(self._members(steady, asks, whole)) >= self.settings.secure_least
-        return steady if fits else taken
+        others = {name: one for name, one in taken.items() if name in silent}
+        for some in (steady, others):
+            if self._enough(some, asks) and len(self._members(some, asks, whole)) >= self.settings.secure_least:
+                return some
+        return taken
 
     def _users(self, member: str) -> int:
         """How many users a member has."""
