@@ -21,6 +21,7 @@ from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.releases import Releases
 from fedrec.deploy.node.share import NodeOptions
 from fedrec.deploy.node.worker import Worker, options_of
+from fedrec.deploy.server.federation import TooFewNodes
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
@@ -29,6 +30,7 @@ from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
 from fedrec.privacy.spending import UNBOUNDED, gaussian_release, laplace_release
 from fedrec.runs.result import card_of
 from fedrec.secure.messages import Kind
+from fedrec.secure.plan import Plan
 
 NOISED = {"dim": 4, "epochs": 1, "clip": 1.0, "noise": 4.0, "noise_kind": "gaussian"}
 WORLD = "scale:users=20,items=40,interactions=300"
@@ -118,6 +120,26 @@ def test_a_charge_that_was_not_sent_is_not_for_others(
     assert ledger.read().spent().releases == 1
 
 
+def test_what_was_stored_and_not_marked_when_the_node_died_is_not_noised_again(
+    asked: tuple[NodeOptions, Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, ask = asked
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("fedrec.deploy.node.store.NodeStore.link", killed)
+        with pytest.raises(KeyboardInterrupt):
+            said(Worker(options), ask)
+    first = said(Worker(options), ask)
+    assert isinstance(first, Answer)
+    again = said(Worker(options), altered(ask, 0.1))
+    assert isinstance(again, Answer)
+    assert again.uploads == first.uploads
+    assert [one.answered for one in NodeLedger(options.folder, OwnerPolicy()).read().charges] == [True]
+
+
 def test_a_budget_ends_the_nodes_part_with_a_line(tmp_path: Path) -> None:
     runtime, plan, progress, exchange = federation(tmp_path, settings_of(NOISED), 2)
     release = gaussian_release(2.0, 4.0)
@@ -184,6 +206,54 @@ def test_a_round_that_is_asked_for_again_at_a_higher_price_is_charged_the_differ
     assert ledger.charged("a", 2, keys, dear).spent().releases == 2
 
 
+def test_a_round_costs_what_its_dearest_question_does(tmp_path: Path) -> None:
+    cheap, dear, keys = gaussian_release(1.0, 4.0), gaussian_release(1.0, 1.0), np.array([3, 5], np.uint64)
+    for more in (dear, UNBOUNDED):
+        ledger = Ledger.empty().charged("a", 1, keys, cheap).charged("a", 1, keys, more).charged("a", 1, keys, cheap)
+        assert ledger.spent() == more
+        assert [one.spent for one in ledger.charges] == [more]
+        assert ledger.charged("a", 1, keys, more) is ledger
+    budget = OwnerPolicy(budget=dear.epsilon(1e-6) * 0.99)
+    NodeLedger(tmp_path, budget).charge("a", 1, keys, cheap)
+    with pytest.raises(Withheld, match="budget of this node is spent"):
+        NodeLedger(tmp_path, budget).charge("a", 1, keys, dear)
+
+
+def test_a_second_attempt_with_less_noise_is_charged_for_that(tmp_path: Path) -> None:
+    """A server that asks for a sum with much noise, lets it fail, and asks again for the same round with hardly any."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
+    options = exchange.options["node0"]
+    fair = runtime.summed
+    budget = fair.spent.epsilon(1e-6) * 1.01
+    exchange.options["node0"] = replace(options, policy=OwnerPolicy(budget=budget))
+    exchange.between = lambda name, step, work: Fault("silent") if step.step == Kind.CONFIRM else work()
+    loud = {name: 10 * one for name, one in fair.noise.items()}
+    runtime.summed = replace(fair, noise=loud, bits=64)
+    runtime.rules = Rules(wait=0.01, attempts=1, least=0.5)
+    with pytest.raises(TooFewNodes):
+        records_of(runtime, plan, progress)
+    before = NodeLedger(options.folder, OwnerPolicy()).read().spent().epsilon(1e-6)
+    assert 0 < before < 1
+    exchange.between = None
+    runtime.summed = replace(fair, noise={name: one / 10 for name, one in fair.noise.items()}, bits=64)
+    said: list[str] = []
+
+    def attempt_again(*given: Any, **named: Any) -> Plan:
+        return of(*given, **{**named, "attempt": 1})
+
+    of = Plan.of
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Plan, "of", attempt_again)
+        try:
+            said += records_of(runtime, plan, progress)[0].missing
+        except TooFewNodes as few:
+            said.append(str(few))
+    assert "node0: step input: Withheld" in "; ".join(said)
+    assert NodeLedger(options.folder, OwnerPolicy()).read().spent().epsilon(1e-6) == before
+    other = NodeLedger(exchange.options["node1"].folder, OwnerPolicy()).read().spent()
+    assert other.epsilon(1e-6) > 8.0
+
+
 def test_a_damaged_ledger_is_no_fresh_start(tmp_path: Path) -> None:
     ledger = NodeLedger(tmp_path, OwnerPolicy())
     ledger.charge("a", 1, np.array([1], np.uint64), gaussian_release(1.0, 2.0))
@@ -243,12 +313,12 @@ def test_nodes_state_the_epsilon_of_secure_sums_themselves(tmp_path: Path) -> No
 def test_a_second_attempt_with_less_noise_is_charged_as_what_it_is(tmp_path: Path) -> None:
     """A server began a sum with much noise, let it fail and made it again with hardly any: the first was charged."""
     runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0)
-    runtime.rules = runtime.rules.model_copy(update={"attempts": 2})
+    runtime.rules = runtime.rules.model_copy(update={"attempts": 3})  # in the last, who was silent is left out
     honest, seen = runtime._sums, [0]
 
-    def sums(number: int, attempt: int, members: Any, layout: Any, *rest: Any) -> Any:
+    def sums(number: int, members: Any, idle: Any, layout: Any, *rest: Any) -> Any:
         quiet = tuple(replace(one, noise=one.noise / 20) for one in layout.fields)
-        return honest(number, attempt, members, replace(layout, fields=quiet) if attempt else layout, *rest)
+        return honest(number, members, idle, replace(layout, fields=quiet) if runtime.begun else layout, *rest)
 
     def between(name: str, step: Any, work: Any) -> Any:
         found = work()

@@ -15,8 +15,9 @@ from fedrec.core.method import Method
 from fedrec.core.settings import build
 from fedrec.data.load import load
 from fedrec.deploy.credentials import make_node, make_server
-from fedrec.deploy.messages.envelope import pack_meet, unpack_hello
+from fedrec.deploy.messages.envelope import pack_hello, pack_meet, unpack_hello
 from fedrec.deploy.messages.letters import Answer, Hello, Meet, Selected
+from fedrec.deploy.messages.plain_values import BadLetter
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.node.share import NodeOptions
@@ -149,8 +150,10 @@ def test_roster_orders_nodes_and_refuses_a_client_twice() -> None:
     assert [(p.name, p.first) for p in roster.places] == [("a", 0), ("b", 1)]
     again = Roster.from_dict(json.loads(json.dumps(roster.as_dict())))
     assert again.client_keys.tolist() == [9, 7, 8]
-    with pytest.raises(BadInput, match="two nodes"):
-        Roster.of([hello("a", 1), hello("b", 1)])
+    with pytest.raises(BadInput, match=r"a client is hosted by two nodes \(a, c\)"):
+        Roster.of([hello("c", 8, 1), hello("b", 7), hello("a", 9, 1)])
+    with pytest.raises(BadLetter, match="names a client twice"):  # it would end the run for all
+        unpack_hello(pack_hello(hello("a", 1, 2, 1)))
     with pytest.raises(BadInput, match="same name"):
         Roster.of([hello("a", 1), hello("a", 2)])
 

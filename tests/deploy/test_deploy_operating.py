@@ -168,6 +168,20 @@ def test_a_node_that_comes_later_takes_part_from_the_next_round(tmp_path: Path) 
     assert [place.name for place in again.places] == ["node0", "node1", "node2"]
 
 
+def test_a_newcomer_that_cannot_join_keeps_no_other_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made, plan, progress, exchange = federation(tmp_path, SETTINGS, 3)
+    late = Node(exchange.options["node2"], RUN).meet(Meet(RUN, SETTINGS.model_dump_json(), ()))
+    taken = Hello("liar", made.roster.places[0].client_keys, made.roster.places[0].users)
+    made.roster = Roster(made.roster.places[:2])
+    made.world = made.roster.world(made.world.name, made.world.n_items)
+    made.taken.pop("node2")
+    made.arrivals = lambda: [one for one in (taken, late) if made.roster.find(one.name) is None]
+    records = records_of(made, plan, progress)
+    assert [place.name for place in made.roster.places] == ["node0", "node1", "node2"]
+    assert records[-1].participants == len(made.client_keys())
+    assert caplog.text.count("liar cannot join: a client is hosted by two nodes (liar, node0)") == 1
+
+
 def test_numbers_stay_when_a_node_joins() -> None:
     def hello(name: str, *keys: int) -> Hello:
         return Hello(name, np.array(keys, np.uint64), np.ones(len(keys), np.int64))

@@ -73,7 +73,8 @@ class Ledger:
             return Ledger(
                 keys, accounts, (*self.charges, Charge(run, round, spent, len(clients), whose=whose(clients)))
             )
-        dearer = replace(before, spent=before.spent + more)
+        dearest = Spent(*(max(getattr(one, part) for one in (before.spent, spent)) for part in PARTS))
+        dearer = replace(before, spent=dearest)
         return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))
 
     def answered(self, run: str, round: int) -> Ledger:

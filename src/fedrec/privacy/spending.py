@@ -30,17 +30,24 @@ class Spent:
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.rho + other.rho, self.eta + other.eta, self.pure + other.pure, self.releases + other.releases)
 
-    def beyond(self, other: Spent) -> Spent:
-        """What this costs more than another release that may be made in its place."""
-        parts = ("rho", "eta", "pure", "releases")
-        pairs = {part: (getattr(self, part), getattr(other, part)) for part in parts}
-        return Spent(**{part: own - before if own > before else 0 for part, (own, before) in pairs.items()})
-
     def times(self, releases: int) -> Spent:
         """The same release so many times."""
         if not releases:
             return NOTHING
         return Spent(self.rho * releases, self.eta * releases, self.pure * releases, self.releases * releases)
+
+    def beyond(self, other: Spent) -> Spent:
+        """What is in this and not yet in another, part by part: together they are the larger of the two."""
+
+        def more(own: float, others: float) -> float:
+            return own - others if own > others else 0.0
+
+        return Spent(
+            more(self.rho, other.rho),
+            more(self.eta, other.eta),
+            more(self.pure, other.pure),
+            max(0, self.releases - other.releases),
+        )
 
     def epsilon(self, delta: float) -> float:
         """Epsilon at delta: the best of pure, exact Gaussian and zCDP accounting."""

@@ -188,6 +188,11 @@ class Participant:
             least = max(plan.rules.least_survivors, self._member.policy.least_survivors)
             if alive.sum() < least:
                 raise TooFew(f"{alive.sum()} contributions are left, {least} are needed")
+            left = plan.contributing(alive)
+            if 0 < left < self._member.policy.least_survivors:
+                raise TooFew(
+                    f"{left} of those are left that have trained, {self._member.policy.least_survivors} are needed"
+                )
             if fewest_in_a_row(plan.circle, plan.rules.neighbours, alive) < plan.rules.window:
                 raise TooFew("so many in a row on the circle are gone that the rest might fall apart")
             signatures = list(unpacked(SIGNATURE, survivors[size:], "signatures"))

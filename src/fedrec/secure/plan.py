@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Container
 from dataclasses import asdict, astuple, dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrec.data.ragged import Int64
 from fedrec.errors import BadInput
@@ -34,11 +38,13 @@ class Plan:
     """Names, ascending; a member's place in it is its number in messages."""
     rules: Rules
     layout: Layout
+    idle: tuple[int, ...] = ()
+    """Places of members that have nothing to add to a method's sums, ascending: zeros hide nobody."""
 
     def __post_init__(self) -> None:
         n = len(self.members)
         rules = self.rules
-        numbers = (self.round, self.cohort, self.attempt, *astuple(rules))
+        numbers = (self.round, self.cohort, self.attempt, *astuple(rules), *self.idle)
         if {type(number) for number in numbers} != {int} or {type(name) for name in (self.run, *self.members)} != {str}:
             raise BadInput("the plan of a secure sum has whole numbers and names as text")
         if not 3 <= n <= MOST_MEMBERS:
@@ -55,15 +61,27 @@ class Plan:
             raise BadInput(f"a window of {rules.window} or a quorum of {rules.quorum} cannot be reached")
         if not rules.threshold < rules.least_survivors <= n:
             raise BadInput(f"at least {rules.least_survivors} survivors do not fit {n} members")
+        if any(left >= right for left, right in pairwise((-1, *self.idle, n))):
+            raise BadInput(f"those of {n} members that add nothing are places in ascending order, each once")
         if self.layout.summands < n:
             raise BadInput(f"a layout for {self.layout.summands} summands cannot hold the sum of {n} members")
 
     @staticmethod
     def of(
-        run: str, round: int, members: list[str], layout: Layout, rules: Rules, *, cohort: int = 0, attempt: int = 0
+        run: str,
+        round: int,
+        members: list[str],
+        layout: Layout,
+        rules: Rules,
+        *,
+        cohort: int = 0,
+        attempt: int = 0,
+        idle: Container[str] = (),
     ) -> Plan:
-        """A plan with the rules computed by :func:`fedrec.secure.rules.neighbourhood`."""
-        return Plan(run, round, cohort, attempt, tuple(sorted(members)), rules, layout)
+        """A plan with the rules computed by :func:`fedrec.secure.rules.neighbourhood`; ``idle`` are names."""
+        ordered = tuple(sorted(members))
+        places = tuple(place for place, name in enumerate(ordered) if name in idle)
+        return Plan(run, round, cohort, attempt, ordered, rules, layout, places)
 
     @cached_property
     def digest(self) -> bytes:
@@ -89,6 +107,12 @@ class Plan:
         """Each member's place in ``members``."""
         return {name: place for place, name in enumerate(self.members)}
 
+    def contributing(self, among: NDArray[np.bool_]) -> int:
+        """How many of some members ``[members]`` add something to a method's sums."""
+        inside = among.copy()
+        inside[list(self.idle)] = False
+        return int(inside.sum())
+
     def neighbours_of(self, place: int) -> list[int]:
         """A member's neighbours, ascending."""
         return [int(other) for other in self.table[place]]
@@ -101,6 +125,8 @@ class Plan:
     def to_bytes(self) -> bytes:
         """The plan as it crosses the wire: one JSON text with sorted keys, so that equal plans are equal bytes."""
         content = {"version": VERSION} | {field.name: getattr(self, field.name) for field in fields(self)}
+        if not self.idle:
+            del content["idle"]
         return json.dumps(content, sort_keys=True, separators=(",", ":"), default=asdict).encode()
 
     @staticmethod
@@ -116,6 +142,7 @@ class Plan:
                 members=tuple(content["members"]),
                 rules=Rules(**content["rules"]),
                 layout=Layout.from_json(content["layout"]),
+                idle=tuple(content.get("idle", ())),
             )
             same = plan.to_bytes() == data
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError, BadInput) as wrong:

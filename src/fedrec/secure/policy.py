@@ -32,6 +32,9 @@ class Policy:
         n = len(plan.members)
         if n < self.least_members:
             raise Refusal(f"a cohort of {n} members; this participant's minimum is {self.least_members}")
+        if 0 < n - len(plan.idle) < self.least_members:
+            had = f"{n - len(plan.idle)} of {n} members have trained"
+            raise Refusal(f"{had}, the others hide nothing; this participant's minimum is {self.least_members}")
         rules = plan.rules
         if rules.least_survivors < self.least_survivors:
             raise Refusal(

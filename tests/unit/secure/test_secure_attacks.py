@@ -201,6 +201,20 @@ def test_a_list_of_survivors_below_the_minimum_is_refused() -> None:
         game.parts[7].confirm(bits_of(range(7), 8))
 
 
+def test_members_that_add_nothing_hide_nobody() -> None:
+    policy = replace(OPEN, least_members=3, least_survivors=3)
+    plan = make_plan(8, 7, 3, least_survivors=6)
+    with pytest.raises(Refusal, match="2 of 8 members have trained"):
+        member("member 000", 8, policy).join(replace(plan, idle=(0, 1, 2, 3, 4, 5)))
+    member("member 000", 8, policy).join(replace(plan, idle=tuple(range(8))))  # a sum of zeros tells nothing
+    few = replace(plan, idle=(0, 1, 2, 3))
+    game = Game(few, make_values(few))
+    game.parts = [member(name, 8, policy).join(few) for name in few.members]
+    game.until(Kind.INPUT)
+    with pytest.raises(TooFew, match="2 of those are left that have trained, 3 are needed"):
+        game.parts[0].confirm(bits_of(range(6), 8))
+
+
 def two_stories(plan: Plan, stories: list[set[int]], believes: list[int]) -> list[set[int]]:
     """The server tells members different stories and passes on whatever helps it; who answers under which?"""
     game = Game(plan, make_values(plan)).until(Kind.INPUT)
@@ -378,6 +392,12 @@ def test_bytes_of_any_kind_are_refused(noise: bytes) -> None:
 def test_a_plan_in_another_form_is_refused() -> None:
     data = make_plan(5, 4, 3).to_bytes()
     assert Plan.from_bytes(data) == make_plan(5, 4, 3)
+    idle = replace(make_plan(5, 4, 3), idle=(1, 3))
+    assert Plan.from_bytes(idle.to_bytes()) == idle
+    assert idle.digest != make_plan(5, 4, 3).digest
+    for places in (b"[]", b"[3,1]", b"[1,1]", b"[5]", b"[-1]", b"[true]", b"[1.0]", b'"13"', b"null", b"1"):
+        with pytest.raises(Refusal):
+            Plan.from_bytes(idle.to_bytes().replace(b"[1,3]", places))
     for before, after in (
         (b'"round":1', b'"round": 1'),
         (b'"round":1', b'"round":1.0'),

@@ -27,6 +27,10 @@ TAKER = ("-m", "fedrec.deploy.flower.server_process")
 BUSY = "busy_timeout"
 PATIENCE = (BUSY, "60000")
 """Milliseconds that a call waits for the database."""
+FIRST = 20.0
+"""Seconds in which whoever connects to the public port must have asked for something."""
+LARGEST_HEAD = 64 << 10
+"""Bytes of a request before its body; a node's have a thousand."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,13 @@ def main(path: Path) -> None:
             def capture_signals(self) -> Any:
                 yield
 
-        common |= {"lifespan": "off", "server_header": False, "limit_concurrency": 2000, "timeout_keep_alive": 30}
+        common |= {
+            "http": prompt(),
+            "lifespan": "off",
+            "server_header": False,
+            "limit_concurrency": 2000,
+            "timeout_keep_alive": 30,
+        }
         outer = Public(uvicorn.Config(door, host=settings.public_host, port=settings.public_port, **common))
 
     async def both() -> None:
@@ -104,6 +114,41 @@ def main(path: Path) -> None:
         asyncio.run(both())
     finally:
         taker.terminate()
+
+
+def prompt(seconds: float = FIRST, most: int = LARGEST_HEAD) -> Any:
+    """Connections that are cut where the head of a first request does not come in time, or any head is too large.
+
+    The public port has places for two thousand, and somebody who connects and says nothing, or a letter now and then,
+    would keep one for ever; somebody whose head has no end would fill the memory, for nobody is asked for a key before
+    it is whole. Who is turned away is cut off by the door; who stays has shown a key.
+    """
+    from uvicorn.protocols.http import auto
+
+    base: Any = auto.AutoHTTPProtocol
+
+    class Prompt(base):  # type: ignore[misc]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._late, self._head = self.loop.call_later(seconds, self._cut), 0
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._late.cancel()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            before = self.cycle
+            super().data_received(data)
+            waits = self.cycle is before and (before is None or before.response_complete)
+            self._head = self._head + len(data) if waits else 0
+            if self._head > most:
+                self.transport.abort()
+
+        def _cut(self) -> None:
+            if self.cycle is None:  # no request has begun
+                self.transport.abort()
+
+    return Prompt
 
 
 def wait_for_the_database() -> None:

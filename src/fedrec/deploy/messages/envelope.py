@@ -76,6 +76,8 @@ def unpack_hello(plain: Plain) -> Hello:
     keys, users = read.numbers(blocks, "client_keys", "<u8"), read.numbers(blocks, "users", "<i8")
     if len(keys) != len(users) or not len(keys):
         raise BadLetter(f"{len(keys)} clients with {len(users)} numbers of users")
+    if len(np.unique(keys)) < len(keys):
+        raise BadLetter("the node names a client twice")
     if users.min() < 0 or users.max() > MOST_USERS:
         raise BadLetter(f"a client with {int(users.min())} or {int(users.max())} users")
     return Hello(read.text(head, "name"), keys.astype(np.uint64), users.astype(np.int64), read.block(blocks, "proof"))

@@ -71,6 +71,7 @@ class Node:
                 share, names = self.prepare(self.options, settings, word.catalogue)
                 refuse_too_large(self.options, method_of(settings), share.world)
                 self.store.prune(set(), set())
+                self.store.remove(PARTS)  # what was trained under other settings may be clipped to another norm
                 self.store.write_json("job.json", job)
                 self.store.write_json("names.json", asdict(names))
                 self.store.write("share.safetensors", share)
@@ -87,25 +88,32 @@ class Node:
         with self.store.locked():
             self._refuse_impossible(ask)
             digest = ask.digest()
+            released = bool(ask.train) and not self.settings.secure  # secure sums are charged when they are made
             given = self.store.answer(digest)
             if given is not None:
                 log.info("answering again, from the stored answer")
+                if released:  # a node that died right after it had stored it has not marked it
+                    self._mark_released(ask.train)
                 return given
             answer = self._given(ask) or self._work(ask)
-            released = ask.train and not self.settings.secure  # secure sums are charged when they are made
             if released:  # before anything is sent, or stored to be sent
                 clients = self.share.block.client_keys[ask.positions]
                 self.releases.charge(self.store.path.name, ask.train, clients, self.coordinates)
             self.store.keep_answer(digest, answer, whose(ask))
-            if released and self.releases.guarded:
-                self.store.link("answer.safetensors", f"release-{ask.train}.safetensors")
-                self.releases.ledger.answered(self.store.path.name, ask.train)
+            if released:
+                self._mark_released(ask.train)
             # A server that dies before its checkpoint comes back one round earlier: keep the state before the base.
             earlier = max((r for r in self.store.states() if r < ask.base), default=ask.base)
             self.store.prune(
                 {earlier, ask.base, ask.train}, {ask.selected, ask.evaluate, ask.train if ask.local else 0}
             )
             return answer
+
+    def _mark_released(self, number: int) -> None:
+        """The stored answer is a round's one release: sent again, never made again."""
+        if self.releases.guarded:
+            self.store.link("answer.safetensors", f"release-{number}.safetensors")
+            self.releases.ledger.answered(self.store.path.name, number)
 
     @cached_property
     def releases(self) -> Releases:

@@ -59,6 +59,9 @@ class NodeStore:
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
 
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         write_text(self.path / name, sealed_json(value), private=True)
 

@@ -9,7 +9,7 @@ with different members. The parts of an attempt are in memory alone: who restart
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from fedrec.deploy.node.share import NodeOptions, Share
 from fedrec.deploy.node.store import NodeStore
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.runs.settings import RunSettings
-from fedrec.secure.contribution import Guard, metric_fields, refuse_foreign, vector_of
+from fedrec.secure.contribution import EVALUATED, LOSS, Guard, metric_fields, refuse_foreign, vector_of
 from fedrec.secure.failures import Refusal, SecureFailure
 from fedrec.secure.identity import host_of
 from fedrec.secure.layout import Layout
@@ -56,6 +56,19 @@ def foreign_to(method: Any, settings: RunSettings, share: Share) -> Callable[[La
     return lambda layout: refuse_foreign(layout, fields, method.settings, share.most_users, clients)
 
 
+def refuse_hidden(plan: Plan, name: str, own: Mapping[str, Any]) -> None:
+    """Refuse a plan by which a member without numbers of its own would count as one that has some.
+
+    Behind such members a server could have the sum of a single one.
+    """
+    names = {field.name for field in plan.layout.fields}
+    trained = names - {LOSS, *EVALUATED}  # the method's own sums
+    lacking = names - set(own)
+    fits = not lacking & trained if plan.place[name] not in plan.idle else trained and trained <= lacking
+    if not fits or lacking & set(EVALUATED):
+        raise Refusal(f"the plan does not say of {name!r} what it has of its own to sum")
+
+
 class Summing:
     """One run's secure sums on one node."""
 
@@ -80,7 +93,11 @@ class Summing:
             return Stepped(self._join(word.run, Plan.from_bytes(word.contents["plan"])))
         require(set(word.contents) <= set(self.taking), "a step of a sum that this node is not in, or has left")
         if kind is Kind.INPUT:
-            parts, _ = self._parts()
+            parts, number = self._parts()
+            rounds = {self.taking[name].plan.round for name in word.contents}
+            # what was trained since would be summed twice, here and under its own number, with other members perhaps
+            if rounds - {number}:
+                raise Refusal("a sum of something else than was trained here last")
         said: dict[str, bytes] = {}
         for name, content in word.contents.items():
             part = self.taking[name]
@@ -88,7 +105,7 @@ class Summing:
                 if kind is Kind.SHARE:
                     said[name] = part.share(content)
                 elif kind is Kind.INPUT:
-                    said[name] = part.mask(content, self._vector(part.plan, parts.get(name, {})))
+                    said[name] = part.mask(content, self._vector(part.plan, name, parts.get(name, {})))
                 elif kind is Kind.CONFIRM:
                     said[name] = part.confirm(content)
                 else:
@@ -102,11 +119,13 @@ class Summing:
         return Stepped(said)
 
     def _join(self, run: str, plan: Plan) -> dict[str, bytes]:
-        _, number = self._parts()
+        parts, number = self._parts()
         require(plan.run == run and plan.round == number, "a sum of something else than was trained here last")
         own = [name for name in plan.members if host_of(name) == self.options.name]
         require(bool(own), "a sum that this node is no member of")
         self.refuse(plan.layout)
+        for name in own:
+            refuse_hidden(plan, name, parts.get(name, {}))
         state = self._state()
         joined: dict[str, Participant] = {}
         for name in own:
@@ -130,8 +149,9 @@ class Summing:
             state[name]["answered"] = plan.round
         self.store.write_json(STATE, state)
 
-    def _vector(self, plan: Plan, own: dict[str, np.ndarray]) -> Any:
-        """The member's numbers; one that did not train adds nothing to the method's sums."""
+    def _vector(self, plan: Plan, name: str, own: dict[str, np.ndarray]) -> Any:
+        """The member's numbers; one that did not train adds nothing to the method's sums, and the plan says so."""
+        refuse_hidden(plan, name, own)
         names = {field.name for field in plan.layout.fields}
         if not set(own) <= names:
             raise Refusal(f"the plan leaves out {sorted(set(own) - names)}")

@@ -132,26 +132,28 @@ class Federation:
 
     def _take_in_newcomers(self) -> None:
         """Between two rounds: who has come since takes part from the next one on."""
-        newcomers = [hello for hello in self.arrivals() if hello.name not in self._turned_away]
-        if not newcomers:
-            return
-        self._turned_away |= {hello.name for hello in newcomers}  # unless all goes well below
-        names = ", ".join(hello.name for hello in newcomers)
+        for hello in sorted(self.arrivals(), key=lambda hello: hello.name):
+            if hello.name not in self._turned_away:
+                self._take_in(hello)
+
+    def _take_in(self, newcomer: Hello) -> None:
+        """One by one: who cannot join keeps nobody else out."""
+        name = newcomer.name
+        self._turned_away.add(name)  # unless all goes well below
         try:
             if self._keeps_state_per_client():
                 raise BadInput(f"{self.method.name} keeps state per client, so they must wait for the next run")
-            roster = self.roster.with_newcomers(newcomers)
+            roster = self.roster.with_newcomers([newcomer])
             world = roster.world(self.world.name, self.world.n_items)
             template = Template.of(self.method, self.server, world, self.seed)
             self.joined(roster)
         except Exception as problem:  # whatever they say of themselves, the run goes on without them
-            log.warning("%s cannot join: %s", names, one_line(problem))
+            log.warning("%s cannot join: %s", name, one_line(problem))
             return
-        self._turned_away.clear()
+        self._turned_away.discard(name)
         self.roster, self.world, self.template = roster, world, template
-        self.taken |= {hello.name: 0 for hello in newcomers}
-        for hello in newcomers:
-            log.info("%s joins with %d clients", hello.name, len(hello.client_keys))
+        self.taken[name] = 0
+        log.info("%s joins with %d clients", name, len(newcomer.client_keys))
 
     def _keeps_state_per_client(self) -> bool:
         """Whether the server's state grows with the clients; tried small, because newcomers may claim any number."""

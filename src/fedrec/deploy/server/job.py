@@ -2,6 +2,7 @@
 
 federation.json   run id, rules, where data is, the public catalogue's checksum; then the roster
 served.json       the server's last word: done, or why not
+attempts.json     how often the newest secure sums were begun, while the run goes on: members join no attempt twice
 catalogue.txt     the public item ids in order, where nodes bring their own files
 
 All are private to the server's user. The JSON files carry their own checksums; the catalogue's is in federation.json,
@@ -11,6 +12,7 @@ which is written after it.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from fedrec.errors import BadInput
 from fedrec.runs.atomic import write_text
 from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json
 
-JOB, SERVED, CATALOGUE = "federation.json", "served.json", "catalogue.txt"
+JOB, SERVED, CATALOGUE, ATTEMPTS = "federation.json", "served.json", "catalogue.txt", "attempts.json"
 ADVICE = "restore it from a copy, or start a new run"
 
 
@@ -114,6 +116,22 @@ def _catalogue(folder: Path, checksum: str | None) -> tuple[str, ...]:
     if checksum is not None and digest(data) != checksum:
         raise damaged(path, f"its checksum is not the one in {JOB}", ADVICE)
     return tuple(data.decode().split("\n")[:-1])
+
+
+def write_attempts(folder: Path, begun: Mapping[int, int]) -> None:
+    """How often each sum was begun; the newest will do."""
+    newest = {str(number): begun[number] for number in sorted(begun)[-4:]}
+    write_text(folder / ATTEMPTS, sealed_json({"begun": newest}), private=True)
+
+
+def read_attempts(folder: Path) -> dict[int, int]:
+    try:
+        found = read_sealed_json(folder / ATTEMPTS, "remove it and resume the run")["begun"]
+        return {int(number): int(count) for number, count in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise damaged(folder / ATTEMPTS, "it does not count attempts", "remove it and resume the run") from None
 
 
 def write_served(folder: Path, **said: Any) -> None:

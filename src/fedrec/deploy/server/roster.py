@@ -57,8 +57,11 @@ class Roster:
         names = [p.name for p in places]
         if len(set(names)) < len(names):
             raise BadInput(f"two nodes have the same name ({', '.join(names)}); give each its own --name")
-        if len(np.unique(keys)) < len(keys):
-            raise BadInput("a client is hosted by two nodes; a user's data belongs on one node")
+        _, known, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        if (counts > 1).any():
+            twice = np.flatnonzero(known == np.flatnonzero(counts > 1)[0])
+            hosts = ", ".join(sorted({p.name for p in places if len(p.among(twice))}))
+            raise BadInput(f"a client is hosted by two nodes ({hosts}); a user's data belongs on one node")
         return cls(tuple(places))
 
     def find(self, name: str) -> Place | None:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Hello, Meet
 from fedrec.deploy.node.node import method_of
 from fedrec.deploy.server.federation import Federation
-from fedrec.deploy.server.job import Job, write_served
+from fedrec.deploy.server.job import ATTEMPTS, Job, read_attempts, write_attempts, write_served
 from fedrec.deploy.server.node_sums import NodeSums
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.summing import SecureFederation
@@ -95,6 +96,8 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 
     if isinstance(runtime, SecureFederation):  # who takes part in secure sums was agreed on out of band
         runtime.with_members(settings, job.members)
+        runtime.begun |= read_attempts(path)
+        runtime.beginning = partial(write_attempts, path, runtime.begun)
     else:
         runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
         runtime.joined = joined
@@ -107,6 +110,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
         folder.append(record)
 
     run_rounds(runtime, plan, progress, after)
+    (path / ATTEMPTS).unlink(missing_ok=True)
     if job.own_data:
         for name, fault in exchange.select(progress.best_round, min(COURTESY, job.rules.deadline)).items():
             log.warning("%s does not know the selected round: %s", name, fault.reason)

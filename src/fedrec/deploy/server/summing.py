@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -49,12 +49,22 @@ from fedrec.secure.rules import neighbourhood
 
 log = logging.getLogger("fedrec.deploy")
 
+MADE_SILENT = "left out: the others fell silent where it did not"
+
 
 class SecureFederation(Federation):
     """A :class:`~fedrec.deploy.server.federation.Federation` whose server sees sums of cohorts only."""
 
     settings: RunSettings
     directory: Hosts
+    begun: dict[int, int]
+    """How often each sum was begun, by its number: members join no attempt twice."""
+    beginning: Callable[[], None]
+    """Called with every new attempt, before anybody is asked for it: a server that comes back goes on counting."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.begun, self.beginning = {}, lambda: None
 
     def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> None:
         """Who takes part, and the run's settings of secure sums."""
@@ -79,16 +89,21 @@ class SecureFederation(Federation):
         total: Total | None = None
         survivors: set[str] = set()
         skipped = ""
+        silent: dict[str, str] = {}
         attempts = min(self.rules.attempts, Policy.attempts)  # members make no more
         for attempt in range(attempts):
             found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
             taken |= found
             before, why = time.perf_counter(), ""
+            taking = taken if attempt + 1 < attempts else self._without(silent, taken, asks, whole)
+            in_steps = {name: silent.get(name, MADE_SILENT) for name in taken if name not in taking}
             try:
                 if not self._enough(taken, asks):
                     raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
                 number = sum_number(evaluate, train)
-                sums = self._sums(number, attempt, self._members(taken, asks, whole), layout, costs, faults)
+                members = self._members(taking, asks, whole)
+                idle = set(members) - set(self._members(taking, asks, False)) if train else set[str]()
+                sums = self._sums(number, members, idle, layout, costs, in_steps)
                 total = sum_of_sums(sums)
                 survivors = {name for part in sums for name in part.survivors}
             except SecureFailure as failure:
@@ -96,6 +111,8 @@ class SecureFederation(Federation):
                 if not failure.repeat:
                     skipped = why
             summing += time.perf_counter() - before
+            faults |= in_steps
+            silent |= in_steps
             if total is not None or skipped:
                 break
             costs.repeated += 1
@@ -109,19 +126,25 @@ class SecureFederation(Federation):
         missing = [f"{name}: {reason}" for name, reason in sorted({**faults, **strangers}.items())]
         state = self.server
         clients = np.zeros(0, np.int64)
+        implausible = ""
         loss, metrics = 0.0, Evaluated(MetricSums(), MetricSums())
         inside = {host_of(name) for name in survivors}
         if total is not None:
             fields = total.fields
             loss = float(fields.pop(LOSS))
             if whole:
-                valid, test = (self._metric_sums(fields.pop(part)) for part in EVALUATED)
-                metrics = Evaluated(valid, test)
+                users = sum(self._users(name) for name in survivors)
+                error = {part: layout.scales[part].error(len(survivors)) for part in EVALUATED}
+                valid, test = (self._metric_sums(fields.pop(part), error[part]) for part in EVALUATED)
+                implausible = "; ".join(filter(None, (one.fault(self.metrics.names, users) for one in (valid, test))))
+                metrics = metrics if implausible else Evaluated(valid, test)
             clients = self._clients(survivors, answering) if train else clients
             if train:
                 state, skipped = self._finished(Sums(fields, clients, self._noise(sums)), train)
                 if skipped:
                     clients, inside = clients[:0], set()
+        if implausible:  # some member's doing, and nobody can tell whose
+            missing.append(f"the evaluation is not used: {implausible}")
         if skipped:
             missing.append(f"round {train or evaluate} is skipped: {skipped}")
         for line in missing:
@@ -208,14 +231,35 @@ class SecureFederation(Federation):
         )
 
     def _members(self, taken: Mapping[str, Any], asks: Mapping[str, Ask], whole: bool) -> list[str]:
+        """Who takes part: all whose models are evaluated, or those that train."""
         if self.settings.secure_by == "nodes":
-            return sorted(taken)
+            return sorted(name for name in taken if whole or len(asks[name].positions))
         found = []
         for place in self.roster.places:
             if place.name in taken:
                 positions = range(len(place.client_keys)) if whole else asks[place.name].positions.tolist()
                 found += [client_of(place.name, position) for position in positions]
         return found
+
+    def _without(
+        self, silent: Mapping[str, str], taken: Mapping[str, Taken], asks: Mapping[str, Ask], whole: bool
+    ) -> Any:
+        """For the last attempt: those that never fell silent in a step, where they are enough.
+
+        Where they are not, they may be why the others did: whose shares cannot be opened makes its neighbours refuse.
+        """
+        steady = {name: one for name, one in taken.items() if name not in silent}
+        others = {name: one for name, one in taken.items() if name in silent}
+        for some in (steady, others):
+            if self._enough(some, asks) and len(self._members(some, asks, whole)) >= self.settings.secure_least:
+                return some
+        return taken
+
+    def _users(self, member: str) -> int:
+        """How many users a member has."""
+        place = self.roster.find(host_of(member))
+        assert place is not None
+        return int(place.users.sum() if member == place.name else place.users[int(member.rpartition("/")[2])])
 
     def _clients(self, survivors: set[str], answering: Int64) -> Int64:
         """The clients in the sum that trained."""
@@ -226,20 +270,43 @@ class SecureFederation(Federation):
                     found.append(client)
         return np.array(found, np.int64)
 
-    def _metric_sums(self, numbers: Any) -> MetricSums:
-        count = round(float(numbers[0]))
-        return MetricSums(dict(zip(sorted(self.metrics.names), numbers[1:].tolist(), strict=True)), count)
+    def _next_attempt(self, number: int) -> int:
+        attempt = self.begun.get(number, 0)
+        if attempt >= Policy.attempts:
+            raise TooFew(f"its sum was tried {attempt} times, and members try no more", repeat=False)
+        self.begun[number] = attempt + 1
+        self.beginning()
+        return attempt
+
+    def _metric_sums(self, numbers: Any, error: float) -> MetricSums:
+        """The sums of users' metrics; what is beyond what they can be by no more than fixed point errs is put right."""
+        count, sums = round(float(numbers[0])), numbers[1:]
+        inside = np.clip(sums, 0.0, max(count, 0))
+        sums = np.where(np.abs(sums - inside) <= error, inside, sums)
+        return MetricSums(dict(zip(sorted(self.metrics.names), sums.tolist(), strict=True)), count)
 
     def _sums(
-        self, number: int, attempt: int, members: list[str], layout: Layout, costs: Costs, faults: dict[str, str]
+        self,
+        number: int,
+        members: list[str],
+        idle: set[str],
+        layout: Layout,
+        costs: Costs,
+        faults: dict[str, str],
     ) -> list[SecureSum]:
-        if len(members) < self.settings.secure_least:
-            raise TooFew(f"{len(members)} participants, a secure sum needs {self.settings.secure_least}")
+        least = self.settings.secure_least
+        if len(members) < least:
+            raise TooFew(f"{len(members)} participants, a secure sum needs {least}")
         groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort).groups
-        sums = []
+        for group in groups:
+            trained = len(set(group) - idle)
+            if 0 < trained < least:  # who that is depends on the round: another attempt would have no more
+                had = f"{trained} of {len(group)} members have trained"
+                raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
+        attempt, sums = self._next_attempt(number), []
         for cohort, group in enumerate(groups):
             rules = neighbourhood(len(group), self.settings.secure_dropout, self.settings.secure_colluding).rules
-            plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt)
+            plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt, idle=idle)
             try:
                 sums.append(sum_cohort(plan, self.directory, self.exchange, self.rules.step, costs, faults))
             except TooFew as few:
