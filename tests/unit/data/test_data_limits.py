@@ -188,6 +188,26 @@ def test_parquet_that_says_one_long_text_many_times(tmp_path: Path) -> None:
     assert "longer than 1024 bytes; ids have at most 256 characters" in refused(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize("kind", ["binary", "fixed", "list"])
+def test_parquet_that_says_long_bytes_many_times(tmp_path: Path, kind: str) -> None:
+    """Text without a name for its kind, and cells that hold several: written out, it is ten gigabytes."""
+    one = pa.array([b"x" * 100_000], pa.binary(100_000 if kind == "fixed" else -1))
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), one).cast(one.type)
+    if kind == "list":
+        column = pa.ListArray.from_arrays(pa.array(range(1_001), pa.int32()), column)
+    schema = pa.schema([("user", column.type), ("item", pa.int64())])
+    with parquet.ParquetWriter(tmp_path / "a.parquet", schema) as out:
+        for part in range(100):
+            out.write_table(pa.table([column, pa.array(range(part, part + 1_000))], schema=schema))
+    before = pa.total_allocated_bytes()
+    pool = pa.default_memory_pool()
+    assert (tmp_path / "a.parquet").stat().st_size < 20 << 20
+    highest = pool.max_memory()
+    said = refused(tmp_path / "a.parquet")
+    assert {"binary": "longer than 1024 bytes", "fixed": "holds more than", "list": "of type list"}[kind] in said
+    assert pool.max_memory() - max(highest, before) < 500 << 20
+
+
 def test_parquet_of_very_many_equal_rows(tmp_path: Path) -> None:
     ones = pa.array([1] * 5_000_000, pa.int8())
     parquet.write_table(pa.table({"user": ones, "item": ones}), tmp_path / "a.parquet")
