@@ -137,6 +137,10 @@ def test_archives_with_one_file_or_several(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "a") as packed:
         packed.writestr("b.csv", GOOD)
     assert "holds 2 files (a.csv, b.csv)" in refused(tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as packed:
+        packed.writestr("2019/a.csv", GOOD)
+        packed.writestr("2020/a.csv", GOOD)
+    assert "holds 2 files (2019/a.csv, 2020/a.csv)" in refused(tmp_path / "b.zip")
     whole = (tmp_path / "a.zip").read_bytes()
     (tmp_path / "a.zip").write_bytes(whole[:-9])
     assert "cannot read" in refused(tmp_path / "a.zip")
