@@ -96,6 +96,29 @@ def test_a_cell_may_have_several_lines_and_a_line_odd_quotes(write: Write) -> No
     assert found.user_ids.tolist() == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"user": 1, "item": 2}\n{"user": 1, "item": 3}\n',
+        '[{"user":1,"item":2},{"user":1,"item":3}]',
+        '[\n  {"user": 1, "item": 2}\n]\n',
+        '{"user_id":"a","item_id":"b"}',
+        '["user","item"]\n["a","b"]\n',
+    ],
+)
+def test_json_is_not_read_as_a_table(write: Write, text: str) -> None:
+    """Its first line was taken for a header, and what stands before a comma for an id."""
+    for name in ("a.jsonl", "a.json", "a.txt"):
+        said = refused(write(name, text))
+        assert "is JSON" in said
+        assert "CSV" in said
+
+
+def test_ids_in_braces_are_ids(write: Write) -> None:
+    found = assemble(readers.read(write("a.csv", "{0f-8a},{x}\n{0f-8b},{y}\n")), "x")
+    assert found.user_ids.tolist() == ["{0f-8a}", "{0f-8b}"]
+
+
 def test_duplicates_that_differ_are_merged_not_refused(write: Write) -> None:
     path = write("a.csv", "user,item,time\n1,2,9\n1,2,4\n")
     data = assemble(readers.read(path), "x")

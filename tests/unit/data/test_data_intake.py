@@ -174,6 +174,17 @@ def test_the_fault_of_most_rows_is_named_not_that_of_a_line_that_breaks_off(writ
     assert said.endswith("(202 of 202 rows cannot be read)")
 
 
+def test_a_header_that_comes_again_is_no_user(write: Write) -> None:
+    """Files that were put behind one another; where ids are text it became a user."""
+    rows = "".join(f"u{row},i{row % 7}\n" for row in range(500))
+    data = load(str(write("a.csv", f"user,item\n{rows}user,item\n{rows}")))
+    assert (data.n_users, data.n_items) == (500, 7)
+    assert understood(data).unreadable == 0
+    assert "1 rows say the header again and are left out" in said_of(data)
+    only = refused(write("b.csv", "user,item\nuser,item\n"))
+    assert only.endswith("b.csv has a header and no rows; it needs at least one interaction")
+
+
 def test_a_split_leaves_nothing_out(write: Write, tmp_path: Path) -> None:
     write("d/train.csv", "user,item\n" + "".join(f"u{row},i\n" for row in range(500)) + "u\n")
     write("d/test.csv", "user,item\nu1,j\n")

@@ -97,6 +97,10 @@ class Table:
             return cells
         raise BadInput(f"{self.path} is empty; it needs at least one interaction")
 
+    def no_rows(self) -> BadInput:
+        """The refusal of a table that has nothing below its header."""
+        return BadInput(f"{self.path} has a header and no rows; it needs at least one interaction")
+
     def place(self, row: int, header_lines: int, expected: int | None = None) -> str:
         """'file line N' of the row with this index (from 0), not counting the header.
 
@@ -152,7 +156,7 @@ class Table:
         except (pa.ArrowException, UnicodeError, MemoryError) as problem:
             raise self._first_bad(len(names), header_lines, str(problem)) from problem
         if found.num_rows == 0:
-            raise BadInput(f"{self.path} has a header and no rows; it needs at least one interaction")
+            raise self.no_rows()
         if self.quoted and b'"' in self.data and self.data.count(b"\n") > found.num_rows + torn + skip:
             self._refuse_open_quotes()
         return Parsed(found, tuple(self._torn(len(names), header_lines)) if torn else (), torn)
