@@ -171,6 +171,10 @@ def test_a_file_that_lies_about_itself(fedrec: Cli, stopped: Path, lie: str, old
 SETTINGS = {
     "a tag that calls": "!!python/object/apply:os.system ['touch trace']",
     "a tag on a value": "method: !!python/name:os.system\n",
+    "a tag on a word": "method: !!bool fedavg\n",
+    "a tag on nothing": "method: !!int ''\n",
+    "a tag on a date": "method: !!timestamp fedavg\n",
+    "a tag on a list": "method: fedavg\nsettings: !!map [1]\n",
     "anchors": "method: fedavg\nsettings: {a: &a [1], b: [*a, *a]}\n",
     "a key twice": "method: fedavg\nmethod: fcf\n",
     "a key that is a list": "? [a, b]\n: 1\n",
