@@ -231,6 +231,29 @@ def test_a_result_has_the_right_kinds(fedrec: Cli, finished: Path, name: str, va
     assert repr(name) in refused(fedrec, file)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("data.users", None), ("data.name", ["x"]), ("seconds.total", None), ("seconds.total", float("inf")),
+        ("bytes", None), ("bytes.upload", "x"), ("bytes.download", float("nan")), ("settings.rounds", "many"),
+        ("settings.settings", [1]), ("privacy", 3), ("privacy_card", {"epsilon": 1}), ("privacy_card", 3),
+        ("versions", {"python": 3}), ("versions", "x"), ("secure", {"cohorts": "x"}), ("secure", 3),
+    ],
+)  # fmt: skip
+def test_a_result_says_what_reports_are_made_of(fedrec: Cli, finished: Path, place: str, value: object) -> None:
+    """Reports and the page that is exported took it as it was, and failed somewhere within."""
+    file = finished / "result.json"
+    plain = json.loads(file.read_text())
+    part, _, name = place.rpartition(".")
+    where = plain[part] if part else plain
+    where[name] = value
+    if value is None:
+        del where[name]
+    file.write_text(json.dumps(plain))
+    relist(finished)
+    assert f"it does not say '{place.partition('.')[0]}" in refused(fedrec, file)
+
+
 def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:
     for folder in (finished, stopped):
         file = folder / "settings.yaml"

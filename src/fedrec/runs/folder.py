@@ -37,6 +37,7 @@ from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, wr
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
+from fedrec.runs.result_form import wrong_in
 from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
 from fedrec.runs.sealed import (
     Damaged,
@@ -59,13 +60,6 @@ USERS, USERS_PLAIN = "users.parquet", "users.csv"
 EDITED = "restore it from a copy, or start a new run with other settings"
 START_OVER = "restore it from a copy, or remove it: resuming then starts the run over"
 RUN_AGAIN = "restore it from a copy, or repeat the run"
-
-_RESULT = {
-    "schema": str, "method": str, "protocol": str, "seed": int, "rounds": int, "selected_round": int,
-    "data": dict[str, Any], "metrics": Parts({"test": dict[str, float], "valid": dict[str, float]}),
-    "seconds": dict[str, float], "settings": dict[str, Any],
-}  # fmt: skip
-"""What a result must say, at least."""
 
 DATA_SCHEMA = "fedrec.data/1"
 _FINGERPRINT = Parts({"path": str | None, "name": str, "counts": dict[str, int], "parts": dict[str, str]})
@@ -179,9 +173,9 @@ class RunFolder:
         if self._manifest is not None:
             self._manifest.check(RESULT, data, RUN_AGAIN)
         found = json_object(path, data, RUN_AGAIN)
-        wrong = [name for name, hint in _RESULT.items() if name not in found or not fits(found[name], hint)]
+        wrong = wrong_in(found)
         if wrong:
-            raise damaged(path, f"it does not say {wrong[0]!r} as a result does", RUN_AGAIN)
+            raise damaged(path, f"it does not say {wrong!r} as a result does", RUN_AGAIN)
         return found
 
     def append(self, record: Record) -> None:
