@@ -7,7 +7,9 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -252,6 +254,63 @@ def test_a_result_says_what_reports_are_made_of(fedrec: Cli, finished: Path, pla
     file.write_text(json.dumps(plain))
     relist(finished)
     assert f"it does not say '{place.partition('.')[0]}" in refused(fedrec, file)
+
+
+def _half(array: Any) -> Any:
+    changed = array.copy()
+    changed[len(array) // 2] = -1
+    return changed
+
+
+def _holed(array: Any) -> Any:
+    changed = array.astype(np.float64)
+    changed[len(array) // 2] = np.nan
+    return changed
+
+
+ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "no length": lambda array: np.array(3, array.dtype),
+    "nothing": lambda array: array[:0],
+    "a column": lambda array: array.reshape(-1, 1),
+    "fractions": lambda array: array.astype(np.float64),
+    "a hole": _holed,
+    "complex": lambda array: array.astype(np.complex64),
+    "truths": lambda array: array.astype(bool),
+    "a step back": _half,
+    "beyond 63 bits": lambda array: np.where(np.arange(len(array)) == 1, 2**63 + 5, array.astype(np.uint64)),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["user_start", "users/start", "users/bytes", "train/start", "train/values", "beside/start"]
+)
+@pytest.mark.parametrize("case", ARRAYS)
+def test_what_a_model_knows_of_its_data_fits_together(fedrec: Cli, finished: Path, name: str, case: str) -> None:
+    if name == "users/bytes" and case in ("a step back", "beyond 63 bits"):
+        pytest.skip("a byte has no sign")
+    file = finished / "data.safetensors"
+    good, arrays, about = parts(file)
+    craft(file, json.dumps(good), {**arrays, f"/{name}": ARRAYS[case](arrays[f"/{name}"])}, about)
+    relist(finished)
+    refused(fedrec, file)
+
+
+@pytest.mark.parametrize("who", ["users", "items"])
+def test_a_model_of_nobody_or_of_nothing_is_refused(fedrec: Cli, finished: Path, who: str) -> None:
+    file = finished / "data.safetensors"
+    good, arrays, about = parts(file)
+    none = {f"/{who}/start": np.zeros(1, np.int64), f"/{who}/bytes": np.zeros(0, np.uint8)}
+    lists = {f"/{part}/values": np.zeros(0, np.int32) for part in ("train", "beside")}
+    length = 1 if who == "users" else len(arrays["/train/start"])
+    starts = {f"/{part}/start": np.zeros(length, np.int64) for part in ("train", "beside")}
+    if who == "users":
+        none["/user_start"] = np.zeros(1, np.int64)
+    if who == "items":
+        good["dict"]["titles"] = {"plain": None}
+        arrays = {key: array for key, array in arrays.items() if not key.startswith("/titles")}
+    craft(file, json.dumps(good), {**arrays, **none, **lists, **starts}, about)
+    relist(finished)
+    assert "no users or no items" in refused(fedrec, file)
 
 
 def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:
