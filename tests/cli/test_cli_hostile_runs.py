@@ -313,6 +313,51 @@ def test_a_model_of_nobody_or_of_nothing_is_refused(fedrec: Cli, finished: Path,
     assert "no users or no items" in refused(fedrec, file)
 
 
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "half of it": lambda array: array[: len(array) // 2],
+    "one row": lambda array: array[:1],
+    "twice": lambda array: np.concatenate([array, array]),
+    "flat": lambda array: array.reshape(-1),
+    "narrow": lambda array: np.ascontiguousarray(array[..., :1]),
+    "one axis more": lambda array: array[None],
+    "no length": lambda array: np.array(3, array.dtype),
+    "other numbers": lambda array: array.astype(np.float64),
+    "complex": lambda array: array.astype(np.complex64),
+}
+
+
+@pytest.mark.parametrize("name", ["server/items", "private/users"])
+@pytest.mark.parametrize("case", FORMS)
+def test_an_array_has_the_form_of_the_methods_own(
+    fedrec: Cli, finished: Path, stopped: Path, name: str, case: str
+) -> None:
+    for file, at in (
+        (finished / "model.safetensors", f"/{name}"),
+        (stopped / "checkpoint.safetensors", f"/state/{name}"),
+    ):
+        good, arrays, about = parts(file)
+        craft(file, json.dumps(good), {**arrays, at: FORMS[case](arrays[at])}, about)
+        if file.parent == finished:
+            relist(finished)
+        assert "belongs" in refused(fedrec, file)
+
+
+def test_compiled_code_gets_no_shorter_array(fedrec: Cli, runs: Path, tmp_path: Path) -> None:
+    """A stream of random numbers a client: the kernel read beyond the end of an array that had one."""
+    settings = {"dim": 2, "epochs": 1}
+    given = {"data": "demo", "rounds": 3, "settings": settings, "checkpoint_seconds": 0}
+
+    def stop(record: Record, progress: Progress) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        execute(resolve("pfedrec", given), tmp_path / "stopped", stop)
+    file = tmp_path / "stopped" / "checkpoint.safetensors"
+    good, arrays, about = parts(file)
+    craft(file, json.dumps(good), {**arrays, "/state/private/streams": arrays["/state/private/streams"][:1]}, about)
+    assert "streams' is uint64 (1,) where uint64 (120,) belongs" in refused(fedrec, file)
+
+
 def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:
     for folder in (finished, stopped):
         file = folder / "settings.yaml"

@@ -228,7 +228,8 @@ class RunFolder:
             return Progress()
         state, best = expected.hint, expected.optional
         whole = Parts({"state": state, "best_state": best, "best_per_user": PerUser | None})
-        content, about = load_state(path, Expected(whole, expected.kinds), START_OVER)
+        forms = {f"/{part}{at}": form for part in ("state", "best_state") for at, form in expected.forms.items()}
+        content, about = load_state(path, Expected(whole, expected.kinds, forms), START_OVER)
         try:
             if not fits(about, _ABOUT) or not 0 <= about["best_round"] <= about["round"]:
                 raise BadState("it does not say where the run stood")
