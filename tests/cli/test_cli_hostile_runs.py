@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import parquet
 
 from command_line import Cli
 from crafted_state import HOSTILE_NAMES, craft, craft_old, hostile_structures, parts
@@ -382,6 +384,36 @@ def test_a_users_table_that_was_exchanged_is_refused(finished: Path) -> None:
     relist(finished)
     with pytest.raises(BadInput, match=r"users\.parquet .* not a table"):
         load_run(finished)
+
+
+LONG = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), pa.array(["x" * 1_000_000]))
+TABLES = {
+    "no users": {"HR@10": [1.0]},
+    "words for numbers": {"user": ["a"], "HR@10": ["high"]},
+    "numbers for users": {"user": [1], "HR@10": [1.0]},
+    "lists": {"user": ["a"], "HR@10": [[1.0]]},
+    "a gigabyte of one id": {"user": LONG, "HR@10": [1.0] * 1_000},
+    "very many rows": {"user": ["a"] * 9_000_000, "HR@10": np.zeros(9_000_000)},
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_a_users_table_is_small_and_plain(finished: Path, case: str) -> None:
+    from fedrec.errors import BadInput
+    from fedrec.report.model.runs import load_run
+
+    file = finished / "users.parquet"
+    before = load_run(finished)
+    assert before.per_user is not None
+    assert before.users[:2] == ("u001", "u002")
+    parquet.write_table(pa.table(TABLES[case]), file)
+    relist(finished)
+    assert file.stat().st_size < 1 << 20
+    pool = pa.default_memory_pool()
+    highest = pool.max_memory()
+    with pytest.raises(BadInput, match=r"users\.parquet is damaged or was changed: (it|a user's id)"):
+        load_run(finished)
+    assert pool.max_memory() - highest < 100 << 20
 
 
 def test_settings_are_readable_yaml(finished: Path) -> None:

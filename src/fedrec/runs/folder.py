@@ -51,6 +51,7 @@ from fedrec.runs.sealed import (
 )
 from fedrec.runs.settings import RunSettings
 from fedrec.runs.state_file import load_state, save_state
+from fedrec.runs.users_table import read_users
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
 CHECKPOINT, KNOWN, MODEL = "checkpoint.safetensors", "data.safetensors", "model.safetensors"
@@ -297,8 +298,6 @@ class RunFolder:
 
     def per_user(self) -> Any:
         """Test metrics of every user at the selected round, as a table; None where they were not kept."""
-        import pandas as pd
-
         name = USERS if (self.path / USERS).is_file() else USERS_PLAIN
         path = self.path / name
         if not path.is_file():
@@ -306,9 +305,9 @@ class RunFolder:
         if self._manifest is not None:
             self._manifest.check(name, advice=RUN_AGAIN)
         try:
-            return pd.read_parquet(path) if name == USERS else pd.read_csv(path, dtype={"user": str})
-        except Exception as problem:  # pyarrow and pandas have many
-            raise damaged(path, f"it is not a table ({type(problem).__name__})", RUN_AGAIN) from None
+            return read_users(path)
+        except BadState as problem:
+            raise damaged(path, str(problem), RUN_AGAIN) from None
 
 
 def free_folder(base: Path, name: str) -> Path:
