@@ -7,9 +7,13 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import parquet
 
 from command_line import Cli
 from crafted_state import HOSTILE_NAMES, craft, craft_old, hostile_structures, parts
@@ -171,6 +175,10 @@ def test_a_file_that_lies_about_itself(fedrec: Cli, stopped: Path, lie: str, old
 SETTINGS = {
     "a tag that calls": "!!python/object/apply:os.system ['touch trace']",
     "a tag on a value": "method: !!python/name:os.system\n",
+    "a tag on a word": "method: !!bool fedavg\n",
+    "a tag on nothing": "method: !!int ''\n",
+    "a tag on a date": "method: !!timestamp fedavg\n",
+    "a tag on a list": "method: fedavg\nsettings: !!map [1]\n",
     "anchors": "method: fedavg\nsettings: {a: &a [1], b: [*a, *a]}\n",
     "a key twice": "method: fedavg\nmethod: fcf\n",
     "a key that is a list": "? [a, b]\n: 1\n",
@@ -227,6 +235,131 @@ def test_a_result_has_the_right_kinds(fedrec: Cli, finished: Path, name: str, va
     assert repr(name) in refused(fedrec, file)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("data.users", None), ("data.name", ["x"]), ("seconds.total", None), ("seconds.total", float("inf")),
+        ("bytes", None), ("bytes.upload", "x"), ("bytes.download", float("nan")), ("settings.rounds", "many"),
+        ("settings.settings", [1]), ("privacy", 3), ("privacy_card", {"epsilon": 1}), ("privacy_card", 3),
+        ("versions", {"python": 3}), ("versions", "x"), ("secure", {"cohorts": "x"}), ("secure", 3),
+    ],
+)  # fmt: skip
+def test_a_result_says_what_reports_are_made_of(fedrec: Cli, finished: Path, place: str, value: object) -> None:
+    """Reports and the page that is exported took it as it was, and failed somewhere within."""
+    file = finished / "result.json"
+    plain = json.loads(file.read_text())
+    part, _, name = place.rpartition(".")
+    where = plain[part] if part else plain
+    where[name] = value
+    if value is None:
+        del where[name]
+    file.write_text(json.dumps(plain))
+    relist(finished)
+    assert f"it does not say '{place.partition('.')[0]}" in refused(fedrec, file)
+
+
+def _half(array: Any) -> Any:
+    changed = array.copy()
+    changed[len(array) // 2] = -1
+    return changed
+
+
+def _holed(array: Any) -> Any:
+    changed = array.astype(np.float64)
+    changed[len(array) // 2] = np.nan
+    return changed
+
+
+ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "no length": lambda array: np.array(3, array.dtype),
+    "nothing": lambda array: array[:0],
+    "a column": lambda array: array.reshape(-1, 1),
+    "fractions": lambda array: array.astype(np.float64),
+    "a hole": _holed,
+    "complex": lambda array: array.astype(np.complex64),
+    "truths": lambda array: array.astype(bool),
+    "a step back": _half,
+    "beyond 63 bits": lambda array: np.where(np.arange(len(array)) == 1, 2**63 + 5, array.astype(np.uint64)),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["user_start", "users/start", "users/bytes", "train/start", "train/values", "beside/start"]
+)
+@pytest.mark.parametrize("case", ARRAYS)
+def test_what_a_model_knows_of_its_data_fits_together(fedrec: Cli, finished: Path, name: str, case: str) -> None:
+    if name == "users/bytes" and case in ("a step back", "beyond 63 bits"):
+        pytest.skip("a byte has no sign")
+    file = finished / "data.safetensors"
+    good, arrays, about = parts(file)
+    craft(file, json.dumps(good), {**arrays, f"/{name}": ARRAYS[case](arrays[f"/{name}"])}, about)
+    relist(finished)
+    refused(fedrec, file)
+
+
+@pytest.mark.parametrize("who", ["users", "items"])
+def test_a_model_of_nobody_or_of_nothing_is_refused(fedrec: Cli, finished: Path, who: str) -> None:
+    file = finished / "data.safetensors"
+    good, arrays, about = parts(file)
+    none = {f"/{who}/start": np.zeros(1, np.int64), f"/{who}/bytes": np.zeros(0, np.uint8)}
+    lists = {f"/{part}/values": np.zeros(0, np.int32) for part in ("train", "beside")}
+    length = 1 if who == "users" else len(arrays["/train/start"])
+    starts = {f"/{part}/start": np.zeros(length, np.int64) for part in ("train", "beside")}
+    if who == "users":
+        none["/user_start"] = np.zeros(1, np.int64)
+    if who == "items":
+        good["dict"]["titles"] = {"plain": None}
+        arrays = {key: array for key, array in arrays.items() if not key.startswith("/titles")}
+    craft(file, json.dumps(good), {**arrays, **none, **lists, **starts}, about)
+    relist(finished)
+    assert "no users or no items" in refused(fedrec, file)
+
+
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "half of it": lambda array: array[: len(array) // 2],
+    "one row": lambda array: array[:1],
+    "twice": lambda array: np.concatenate([array, array]),
+    "flat": lambda array: array.reshape(-1),
+    "narrow": lambda array: np.ascontiguousarray(array[..., :1]),
+    "one axis more": lambda array: array[None],
+    "no length": lambda array: np.array(3, array.dtype),
+    "other numbers": lambda array: array.astype(np.float64),
+    "complex": lambda array: array.astype(np.complex64),
+}
+
+
+@pytest.mark.parametrize("name", ["server/items", "private/users"])
+@pytest.mark.parametrize("case", FORMS)
+def test_an_array_has_the_form_of_the_methods_own(
+    fedrec: Cli, finished: Path, stopped: Path, name: str, case: str
+) -> None:
+    for file, at in (
+        (finished / "model.safetensors", f"/{name}"),
+        (stopped / "checkpoint.safetensors", f"/state/{name}"),
+    ):
+        good, arrays, about = parts(file)
+        craft(file, json.dumps(good), {**arrays, at: FORMS[case](arrays[at])}, about)
+        if file.parent == finished:
+            relist(finished)
+        assert "belongs" in refused(fedrec, file)
+
+
+def test_compiled_code_gets_no_shorter_array(fedrec: Cli, runs: Path, tmp_path: Path) -> None:
+    """A stream of random numbers a client: the kernel read beyond the end of an array that had one."""
+    settings = {"dim": 2, "epochs": 1}
+    given = {"data": "demo", "rounds": 3, "settings": settings, "checkpoint_seconds": 0}
+
+    def stop(record: Record, progress: Progress) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        execute(resolve("pfedrec", given), tmp_path / "stopped", stop)
+    file = tmp_path / "stopped" / "checkpoint.safetensors"
+    good, arrays, about = parts(file)
+    craft(file, json.dumps(good), {**arrays, "/state/private/streams": arrays["/state/private/streams"][:1]}, about)
+    assert "streams' is uint64 (1,) where uint64 (120,) belongs" in refused(fedrec, file)
+
+
 def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:
     for folder in (finished, stopped):
         file = folder / "settings.yaml"
@@ -251,6 +384,36 @@ def test_a_users_table_that_was_exchanged_is_refused(finished: Path) -> None:
     relist(finished)
     with pytest.raises(BadInput, match=r"users\.parquet .* not a table"):
         load_run(finished)
+
+
+LONG = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), pa.array(["x" * 1_000_000]))
+TABLES = {
+    "no users": {"HR@10": [1.0]},
+    "words for numbers": {"user": ["a"], "HR@10": ["high"]},
+    "numbers for users": {"user": [1], "HR@10": [1.0]},
+    "lists": {"user": ["a"], "HR@10": [[1.0]]},
+    "a gigabyte of one id": {"user": LONG, "HR@10": [1.0] * 1_000},
+    "very many rows": {"user": ["a"] * 9_000_000, "HR@10": np.zeros(9_000_000)},
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_a_users_table_is_small_and_plain(finished: Path, case: str) -> None:
+    from fedrec.errors import BadInput
+    from fedrec.report.model.runs import load_run
+
+    file = finished / "users.parquet"
+    before = load_run(finished)
+    assert before.per_user is not None
+    assert before.users[:2] == ("u001", "u002")
+    parquet.write_table(pa.table(TABLES[case]), file)
+    relist(finished)
+    assert file.stat().st_size < 1 << 20
+    pool = pa.default_memory_pool()
+    highest = pool.max_memory()
+    with pytest.raises(BadInput, match=r"users\.parquet is damaged or was changed: (it|a user's id)"):
+        load_run(finished)
+    assert pool.max_memory() - highest < 100 << 20
 
 
 def test_settings_are_readable_yaml(finished: Path) -> None:

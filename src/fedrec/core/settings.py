@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedrec.errors import BadInput, nearest
 
+ODD_YAML = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
+"""What PyYAML raises, beside its own error, for a date that is none, a tag that does not fit, or endless nesting."""
+
 FOLDER: dict[str, Any] = {"machine": "folder"}
 """Marks (``json_schema_extra``) a path on the machine that computes; nodes take none from a server."""
 MEMORY: dict[str, Any] = {"machine": "memory"}
@@ -78,7 +81,7 @@ def plain_value(text: str) -> Any:
 
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, *ODD_YAML):
         value = text
     if isinstance(value, str):  # YAML 1.1 reads 1e-3 as text
         with suppress(ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from fedrec.core.kinds import Kinds, Parts, field_hints, fits, state_name
 
 Flat = dict[str, NDArray[Any]]
+Form = tuple[np.dtype[Any], tuple[int, ...]]
+"""Number type and shape of an array; an axis of length 0 may get any length."""
 
 DEEPEST = 32
 """How far state may be nested; a method's own goes three or four deep."""
@@ -32,6 +35,8 @@ class Expected:
 
     hint: Any = Any
     kinds: Kinds = field(default_factory=Kinds)
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    """Of arrays whose form is known, by their place: compiled code takes their lengths for granted."""
 
     @property
     def optional(self) -> Any:
@@ -46,6 +51,15 @@ def expect(*whole: Any, **parts: Any) -> Expected:
     """
     hints = {name: _hint_of(part) for name, part in parts.items()}
     return Expected(Parts(hints) if parts else _hint_of(*whole), Kinds(*whole, *parts.values()))
+
+
+def alike(**parts: Any) -> Expected:
+    """What must be read: a dictionary of exactly these parts, each like a live value, arrays of the same form.
+
+    Arrays that are not there yet may come.
+    """
+    found = expect(**parts)
+    return replace(found, forms={path: (part.dtype, part.shape) for path, part in flatten(parts)[0].items()})
 
 
 def _hint_of(part: Any) -> Any:
@@ -95,6 +109,15 @@ def unflatten(arrays: Flat, structure: str, expected: Expected = Expected()) -> 
     if builder.unused:
         raise BadState(f"the array {_short(min(builder.unused))} belongs to nothing")
     return value
+
+
+def check_forms(value: Any, forms: Mapping[str, Form]) -> None:
+    """Refuse an array that is not of the form that belongs where it stands."""
+    for path, array in flatten(value)[0].items():
+        kind, shape = forms.get(path, (array.dtype, array.shape))
+        fitting = len(shape) == array.ndim and all(a in (0, b) for a, b in zip(shape, array.shape, strict=True))
+        if array.dtype != kind or not fitting:
+            raise BadState(f"{_short(path)} is {array.dtype} {array.shape} where {kind} {shape} belongs")
 
 
 def parse_json(text: str) -> Any:

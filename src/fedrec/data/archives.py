@@ -45,16 +45,14 @@ def members(archive: zipfile.ZipFile, said: str) -> dict[str, zipfile.ZipInfo]:
 def only_member(path: Path) -> Iterator[tuple[IO[bytes], int]]:
     """The one file in an archive, opened, and the bytes it may unpack to."""
     with zipfile.ZipFile(path) as archive:
-        inside = {
-            name: info
-            for name, info in members(archive, str(path)).items()
-            if not name.startswith(".") and "__MACOSX" not in info.filename
-        }
+        members(archive, str(path))  # says what is wrong with any of them
+        inside = [info for info in archive.infolist() if not info.is_dir() and "__MACOSX" not in info.filename]
+        inside = [info for info in inside if not PurePosixPath(info.filename).name.startswith(".")]
         if len(inside) != 1:
-            raise BadInput(
-                f"{path} holds {len(inside)} files ({limits.names(list(inside), 4)}); pack one file, or none"
-            )
-        info = next(iter(inside.values()))
+            names = [PurePosixPath(info.filename).name for info in inside]
+            names = names if len(set(names)) == len(names) else [info.filename for info in inside]
+            raise BadInput(f"{path} holds {len(inside)} files ({limits.names(names, 4)}); pack one file, or none")
+        info = inside[0]
         with archive.open(info) as file:
             yield file, limits.unpacked(info.compress_size)
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from fedrec.data import limits
 from fedrec.data.interactions import Interactions, numeric_order, renumbered
 from fedrec.data.readers.rows import Rows
-from fedrec.data.understood import Understood
+from fedrec.data.readers.values import FARTHEST
+from fedrec.data.understood import ORDER_ONLY, Understood
 from fedrec.errors import BadInput
 
 FIXED_WIDTH = 8
@@ -58,7 +59,7 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
         items=items,
         user_ids=user_ids,
         item_ids=item_ids,
-        times=None if rows.times is None else rows.times[order].astype(np.int64),
+        times=None if rows.times is None else _whole(rows.times[order]),
         titles=titles,
         client_of_user=client_of_user,
         client_ids=client_ids,
@@ -66,6 +67,18 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
         notes=(*rows.notes, *understood.passed_over(), *said),
         understood=None if rows.understood is None else understood,
     )
+
+
+def _whole(times: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
+    """Times as whole numbers in the same order: of moments with parts of a second a millionth of the unit, in which
+    :func:`unit_of` reads them right; of what is an order only (days with parts, shares), the places."""
+    whole = times.astype(np.int64)
+    if (whole == times).all():
+        return whole
+    if float(times.max()) < ORDER_ONLY:
+        return np.unique(times, return_inverse=True)[1].astype(np.int64)
+    parts = np.rint(times * 1e6)
+    return parts.astype(np.int64) if float(np.abs(parts).max()) < FARTHEST else whole
 
 
 def _rated(rows: Rows, name: str, min_rating: float | None) -> NDArray[np.int64]:

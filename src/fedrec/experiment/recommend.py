@@ -65,6 +65,9 @@ def keeper(method: Any, people: Population, settings: RunSettings) -> Clients | 
 class Recommender:
     """A model that recommends. It may be kept open and asked by several threads."""
 
+    hints = True
+    """Whether an item that is not known is compared with all that are: a second, in a large catalogue."""
+
     def __init__(self, known: Known, model: Scoring) -> None:
         self.known, self.model = known, model
         self.user_ids, self.item_ids, self.titles = known.user_ids, known.item_ids, known.titles
@@ -135,7 +138,8 @@ class Recommender:
         names = [str(item) for item in ([items] if isinstance(items, str | int) else items)]
         found = list(dict.fromkeys(place for name in names if (place := self._item_places.get(name)) is not None))
         if names and not found:
-            hint = nearest(names[0], self.item_ids.tolist()) if len(self.item_ids) < 100_000 else ""
+            few = self.hints and len(self.item_ids) < 100_000
+            hint = nearest(names[0], self.item_ids.tolist()) if few else ""
             hint = hint if hint.startswith("did") else f"it has {len(self.item_ids)} items, by the ids of its data"
             raise BadInput(f"{what}: this model knows no item {names[0][:60]!r}; {hint}")
         return np.array(found, np.int32)

@@ -37,6 +37,7 @@ from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, wr
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
+from fedrec.runs.result_form import wrong_in
 from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
 from fedrec.runs.sealed import (
     Damaged,
@@ -50,6 +51,7 @@ from fedrec.runs.sealed import (
 )
 from fedrec.runs.settings import RunSettings
 from fedrec.runs.state_file import load_state, save_state
+from fedrec.runs.users_table import read_users
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
 CHECKPOINT, KNOWN, MODEL = "checkpoint.safetensors", "data.safetensors", "model.safetensors"
@@ -59,13 +61,6 @@ USERS, USERS_PLAIN = "users.parquet", "users.csv"
 EDITED = "restore it from a copy, or start a new run with other settings"
 START_OVER = "restore it from a copy, or remove it: resuming then starts the run over"
 RUN_AGAIN = "restore it from a copy, or repeat the run"
-
-_RESULT = {
-    "schema": str, "method": str, "protocol": str, "seed": int, "rounds": int, "selected_round": int,
-    "data": dict[str, Any], "metrics": Parts({"test": dict[str, float], "valid": dict[str, float]}),
-    "seconds": dict[str, float], "settings": dict[str, Any],
-}  # fmt: skip
-"""What a result must say, at least."""
 
 DATA_SCHEMA = "fedrec.data/1"
 _FINGERPRINT = Parts({"path": str | None, "name": str, "counts": dict[str, int], "parts": dict[str, str]})
@@ -179,9 +174,9 @@ class RunFolder:
         if self._manifest is not None:
             self._manifest.check(RESULT, data, RUN_AGAIN)
         found = json_object(path, data, RUN_AGAIN)
-        wrong = [name for name, hint in _RESULT.items() if name not in found or not fits(found[name], hint)]
+        wrong = wrong_in(found)
         if wrong:
-            raise damaged(path, f"it does not say {wrong[0]!r} as a result does", RUN_AGAIN)
+            raise damaged(path, f"it does not say {wrong!r} as a result does", RUN_AGAIN)
         return found
 
     def append(self, record: Record) -> None:
@@ -234,7 +229,8 @@ class RunFolder:
             return Progress()
         state, best = expected.hint, expected.optional
         whole = Parts({"state": state, "best_state": best, "best_per_user": PerUser | None})
-        content, about = load_state(path, Expected(whole, expected.kinds), START_OVER)
+        forms = {f"/{part}{at}": form for part in ("state", "best_state") for at, form in expected.forms.items()}
+        content, about = load_state(path, Expected(whole, expected.kinds, forms), START_OVER)
         try:
             if not fits(about, _ABOUT) or not 0 <= about["best_round"] <= about["round"]:
                 raise BadState("it does not say where the run stood")
@@ -302,8 +298,6 @@ class RunFolder:
 
     def per_user(self) -> Any:
         """Test metrics of every user at the selected round, as a table; None where they were not kept."""
-        import pandas as pd
-
         name = USERS if (self.path / USERS).is_file() else USERS_PLAIN
         path = self.path / name
         if not path.is_file():
@@ -311,9 +305,9 @@ class RunFolder:
         if self._manifest is not None:
             self._manifest.check(name, advice=RUN_AGAIN)
         try:
-            return pd.read_parquet(path) if name == USERS else pd.read_csv(path, dtype={"user": str})
-        except Exception as problem:  # pyarrow and pandas have many
-            raise damaged(path, f"it is not a table ({type(problem).__name__})", RUN_AGAIN) from None
+            return read_users(path)
+        except BadState as problem:
+            raise damaged(path, str(problem), RUN_AGAIN) from None
 
 
 def free_folder(base: Path, name: str) -> Path:

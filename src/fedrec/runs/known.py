@@ -95,9 +95,11 @@ def restored(value: dict[str, Any], about: dict[str, Any]) -> Known:
         raise BadState("it is not what this version writes of a model's data")
     items, users = _unpacked(value["items"]), _unpacked(value["users"])
     clients = users if value["clients"] is None else _unpacked(value["clients"])
-    user_start = np.asarray(value["user_start"], np.int64)
+    if not items or not users:
+        raise BadState("it has no users or no items")
+    user_start = _checked_start(value["user_start"], len(users))
     train, beside = (_checked_lists(value[name], len(users)) for name in ("train", "beside"))
-    if len(user_start) != len(clients) + 1 or user_start[0] != 0 or user_start[-1] != len(users):
+    if len(user_start) != len(clients) + 1:
         raise BadState("its clients do not hold its users")
     hashes = None
     if about.get("hashed"):
@@ -177,7 +179,10 @@ def _packed(texts: list[str]) -> dict[str, Any]:
 
 
 def _unpacked(packed: dict[str, Any]) -> list[str]:
-    start, whole = _checked_start(packed["start"], len(packed["bytes"])), packed["bytes"].tobytes()
+    letters = packed["bytes"]
+    if letters.ndim != 1 or letters.dtype != np.uint8:
+        raise BadState("its texts are no bytes")
+    start, whole = _checked_start(packed["start"], len(letters)), letters.tobytes()
     try:
         return [whole[a:b].decode() for a, b in pairwise(start.tolist())]
     except UnicodeDecodeError:
@@ -185,13 +190,18 @@ def _unpacked(packed: dict[str, Any]) -> list[str]:
 
 
 def _checked_lists(value: dict[str, Any], count: int) -> Ragged:
-    start = _checked_start(value["start"], len(value["values"]))
-    if len(start) != count + 1 or value["values"].ndim != 1:
+    values = value["values"]
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise BadState("its histories are no lists of whole numbers")
+    start = _checked_start(value["start"], len(values))
+    if len(start) != count + 1:
         raise BadState("its histories are not those of its users")
-    return Ragged(start, value["values"])
+    return Ragged(start, values)
 
 
 def _checked_start(start: NDArray[Any], end: int) -> Int64:
-    if start.ndim != 1 or not len(start) or start[0] != 0 or start[-1] != end or (np.diff(start) < 0).any():
+    whole = start.ndim == 1 and len(start) > 0 and start.dtype.kind in "iu"
+    found = np.asarray(start, np.int64) if whole else np.full(1, -1)  # beyond 63 bits is below 0
+    if found[0] != 0 or found[-1] != end or (np.diff(found) < 0).any():
         raise BadState("its lists do not fit together")
-    return np.asarray(start, np.int64)
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrec.core.settings import ODD_YAML
 from fedrec.errors import BadInput
 from fedrec.recipes import contents
 
@@ -28,7 +29,7 @@ def read_recipes(path: Path | None) -> list[dict[str, Any]]:
         return []
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+    except (OSError, yaml.YAMLError, *ODD_YAML) as problem:
         why = problem.strerror if isinstance(problem, OSError) else "it is not YAML"
         raise BadInput(f"--recipe {path} cannot be read: {why}; give a file that `fedrec tune` wrote") from None
     entries = content.get("defaults") if isinstance(content, dict) else None

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fedrec.core.state import BadState, Expected, Flat, flatten, parse_json, unflatten
+from fedrec.core.state import BadState, Expected, Flat, check_forms, flatten, parse_json, unflatten
 from fedrec.errors import BadInput
 from fedrec.runs.array_file import write_arrays
 from fedrec.runs.atomic import replace_file
@@ -58,6 +58,8 @@ def load_state(
     try:
         metadata = _checked_metadata(path, checked)
         value = unflatten(_arrays(path), metadata["structure"], expected)
+        if expected.forms:
+            check_forms(value, expected.forms)
         about = parse_json(metadata.get("about", "{}"))
         if not isinstance(about, dict):
             raise BadState("what it says about itself is not an object")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fedrec.core.settings import ODD_YAML
 from fedrec.errors import BadInput
 
 LARGEST = 1 << 20
@@ -29,6 +30,8 @@ def parse_yaml(path: Path, text: str) -> dict[str, Any]:
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 raise ValueError("it refers to a part of itself")
+            if self.peek_event().tag is not None:
+                raise ValueError("it has a tag")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -41,7 +44,7 @@ def parse_yaml(path: Path, text: str) -> dict[str, Any]:
         if len(text) > LARGEST:
             raise ValueError(f"it is longer than {LARGEST} characters")
         value = yaml.load(text, Loader=Strict)
-    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+    except (yaml.YAMLError, *ODD_YAML) as problem:
         why = "it is nested too deep" if isinstance(problem, RecursionError) else " ".join(str(problem).split())[:160]
         raise BadInput(f"{path} cannot be read: {why}; restore it from a copy") from None
     if not isinstance(value, dict):

@@ -85,7 +85,10 @@ class Followed:
         if self.result is not None:
             return "finished"
         if (self.path / JOB).is_file():
-            return state_of(self.path)
+            try:
+                return state_of(self.path)
+            except (BadInput, OSError) as problem:
+                return " ".join(str(problem).split())
         quiet = self.silence()
         if quiet > SILENT + 10 * self.seconds_a_round:
             return f"silent for {duration(quiet)}; if it was cut off: fedrec run --resume {self.path}"
@@ -128,7 +131,12 @@ class Follower:
         return next((run for run in self.runs() if self.name(run) == name), None)
 
     def name(self, run: Followed) -> str:
-        return run.path.name if self.one else run.path.relative_to(self.path).as_posix()
+        return shown(run.path.name if self.one else run.path.relative_to(self.path).as_posix())
+
+
+def shown(name: str) -> str:
+    """A file's name as text; of one in another encoding, what can be read of it."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def run_folders(path: Path) -> Iterator[Path]:

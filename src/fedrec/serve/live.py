@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +28,7 @@ from fedrec.serve import http
 from fedrec.serve.assets_of import own_asset
 from fedrec.serve.counts import Counts
 from fedrec.serve.door import Door, error_json
-from fedrec.serve.following import Followed, Follower
+from fedrec.serve.following import Followed, Follower, shown
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -44,7 +45,7 @@ def live_app(follower: Follower, ending: threading.Event, every: float = EVERY) 
         body = "".join(f'<div id="live-{place}"></div>' for place in PLACES)
         back = '<p><a href="/">All runs</a></p>' if not follower.one and "run" in request.query_params else ""
         note = '<p class="small soft" id="live-link" role="status">connecting</p>'
-        lead = str(follower.path / request.query_params.get("run", ""))
+        lead = shown(str(follower.path / request.query_params.get("run", "")))
         made = Page("fedrec: runs as they go", lead, [Section("live", "Now", back + note + body)])
         return HTMLResponse(render(made, own_asset("live.js"), "'self'"))
 
@@ -85,7 +86,7 @@ def run_parts(run: Followed) -> dict[str, str]:
     if run.records:
         last = run.records[-1]
         found.append(Tile("took part", str(last["participants"]), "clients in the last round"))
-        up, down = (f"{last['bytes'][way] / 1024:.1f} KiB" for way in ("upload", "download"))
+        up, down = (f"{last['bytes'].get(way, math.nan) / 1024:.1f} KiB" for way in ("upload", "download"))
         found.append(Tile("up", up, f"{down} down, per client and round"))
         parts = ", ".join(f"{part} {seconds:.2g}" for part, seconds in last["seconds"].items())
         found.append(Tile("seconds a round", f"{run.seconds_a_round:.2g}", f"last: {parts}"))

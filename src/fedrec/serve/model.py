@@ -24,6 +24,7 @@ class Model:
 
     def __init__(self, recommender: Recommender, about: dict[str, Any]) -> None:
         self.recommender, self.about = recommender, about
+        recommender.hints = False  # whoever can ask could keep all others waiting with unknown items
         self._fragments: dict[int, str] = {}
 
     def warm(self) -> Model:

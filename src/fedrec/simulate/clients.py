@@ -13,7 +13,7 @@ from fedrec.core.method import Keys, Method
 from fedrec.core.newcomers import folded
 from fedrec.core.outgoing import Outgoing
 from fedrec.core.population import Population
-from fedrec.core.state import Expected, expect
+from fedrec.core.state import Expected, alike
 from fedrec.data.ragged import Int64
 from fedrec.memory import MIB
 
@@ -65,7 +65,7 @@ class Clients:
 
     def expected(self) -> Expected:
         """What a snapshot that comes from a file must be."""
-        return expect(server=self.server, private=self.private)
+        return alike(server=self.server, private=self.private)
 
     def restore(self, state: Any) -> None:
         # a deep copy: local work may write private arrays in place

@@ -10,7 +10,7 @@ from fedrec.core.messages import Float32
 from fedrec.core.method import Keys
 from fedrec.core.population import Population
 from fedrec.core.reference import Central, Reference
-from fedrec.core.state import Expected, expect
+from fedrec.core.state import Expected, alike
 from fedrec.data.ragged import Int64, segments
 
 
@@ -37,7 +37,7 @@ class Collected:
 
     def expected(self) -> Expected:
         """What a snapshot that comes from a file must be."""
-        return expect(model=self.state)
+        return alike(model=self.state)
 
     def restore(self, state: Any) -> None:
         self.state = copy.deepcopy(state["model"])

@@ -73,6 +73,52 @@ def test_bad_files(write: Write, name: str, text: str, said: str) -> None:
     assert path.name in message
 
 
+@pytest.mark.parametrize(
+    ("opened", "closed", "last"),
+    [
+        ('u5,i5,"c,Five', 'u50,i50,"c",Fifty', 50),  # in a column that is not used
+        ('u5,i5,c,"Five', 'u50,i50,c,"Fifty"', 50),  # in the titles
+        ('u5,i5,c,"Five', "u50,i50,c,Fifty", 101),  # to the end of the file
+        ('u5,i5,"c,Five', 'u50,i50,"c,Fifty', 50),
+    ],
+)
+def test_a_quote_left_open_does_not_take_lines_along(write: Write, opened: str, closed: str, last: int) -> None:
+    """They were lost without a word."""
+    lines = [f"u{row},i{row},c,T{row}" for row in range(1, 101)]
+    lines[4], lines[49] = opened, closed
+    path = write("a.csv", "user,item,comment,title\n" + "\n".join(lines) + "\n")
+    assert f"line 6: a quote is left open, up to line {min(last + 1, 101)}" in refused(path)
+
+
+def test_a_cell_may_have_several_lines_and_a_line_odd_quotes(write: Write) -> None:
+    rows = 'a,x,"one, two\nthree, ""four""\n",X\n\nb,x,"so" it is,X\nc,y,5" nail,Y\nd,y,"","Z\nz"\n'
+    found = assemble(readers.read(write("a.csv", f"user,item,comment,title\n{rows}")), "x")
+    assert found.user_ids.tolist() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"user": 1, "item": 2}\n{"user": 1, "item": 3}\n',
+        '[{"user":1,"item":2},{"user":1,"item":3}]',
+        '[\n  {"user": 1, "item": 2}\n]\n',
+        '{"user_id":"a","item_id":"b"}',
+        '["user","item"]\n["a","b"]\n',
+    ],
+)
+def test_json_is_not_read_as_a_table(write: Write, text: str) -> None:
+    """Its first line was taken for a header, and what stands before a comma for an id."""
+    for name in ("a.jsonl", "a.json", "a.txt"):
+        said = refused(write(name, text))
+        assert "is JSON" in said
+        assert "CSV" in said
+
+
+def test_ids_in_braces_are_ids(write: Write) -> None:
+    found = assemble(readers.read(write("a.csv", "{0f-8a},{x}\n{0f-8b},{y}\n")), "x")
+    assert found.user_ids.tolist() == ["{0f-8a}", "{0f-8b}"]
+
+
 def test_duplicates_that_differ_are_merged_not_refused(write: Write) -> None:
     path = write("a.csv", "user,item,time\n1,2,9\n1,2,4\n")
     data = assemble(readers.read(path), "x")

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from fedrec.data.describe import said_of
+from fedrec.data.describe import describe, said_of
 from fedrec.data.fingerprint import fingerprint
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.readers import columns
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
+from fedrec.evaluation.splits import time_order
 
 Write = Callable[..., Path]
 
@@ -173,10 +174,43 @@ def test_the_fault_of_most_rows_is_named_not_that_of_a_line_that_breaks_off(writ
     assert said.endswith("(202 of 202 rows cannot be read)")
 
 
+def test_a_header_that_comes_again_is_no_user(write: Write) -> None:
+    """Files that were put behind one another; where ids are text it became a user."""
+    rows = "".join(f"u{row},i{row % 7}\n" for row in range(500))
+    data = load(str(write("a.csv", f"user,item\n{rows}user,item\n{rows}")))
+    assert (data.n_users, data.n_items) == (500, 7)
+    assert understood(data).unreadable == 0
+    assert "1 rows say the header again and are left out" in said_of(data)
+    only = refused(write("b.csv", "user,item\nuser,item\n"))
+    assert only.endswith("b.csv has a header and no rows; it needs at least one interaction")
+
+
 def test_a_split_leaves_nothing_out(write: Write, tmp_path: Path) -> None:
     write("d/train.csv", "user,item\n" + "".join(f"u{row},i\n" for row in range(500)) + "u\n")
     write("d/test.csv", "user,item\nu1,j\n")
     assert "train.csv line 502: 1 columns where 2" in refused(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    ("times", "kind", "seconds"),
+    [
+        (["44000.75", "44000.5", "44000.25", "43999.5"], "numbers (an order)", None),  # days, as Excel counts them
+        (["0.4", "0.3", "0.2", "0.1"], "numbers (an order)", None),
+        (["1600000000.75", "1600000000.5", "1600000000.25", "1600000000"], "seconds since 1970", 1_600_000_000),
+        ([f"2020-09-13T12:26:40.{part}" for part in ("75", "5", "25", "0")], "ISO dates", 1_600_000_000),
+        ([f"1600000000000.{part}" for part in ("75", "5", "25", "0")], "milliseconds since 1970", 1_600_000_000),
+    ],
+)
+def test_parts_of_a_second_or_a_day_count(write: Write, times: list[str], kind: str, seconds: int | None) -> None:
+    """They were cut off, and what happened at one time stands in a random order."""
+    rows = "".join(f"u{user},i{item},{time}\n" for user in range(9) for item, time in enumerate(times))
+    data = load(str(write("a.csv", f"user,item,time\n{rows}")))
+    assert understood(data).times == kind
+    assert data.times is not None
+    order = time_order(data)
+    assert [data.item_ids[data.items[row]] for row in order] == ["i3", "i2", "i1", "i0"] * 9
+    assert (np.diff(data.times[order].reshape(9, 4)) > 0).all()
+    assert describe(data).first_time == (None if seconds is None else "2020-09-13")
 
 
 def test_repeats_keep_the_last_time(write: Write) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from fedrec.core.settings import plain_value
+from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.report.text.commands import run_command
-from fedrec.runs.recipes import recipe
+from fedrec.runs.recipes import read_recipes, recipe
 
 
 def test_an_entry_with_a_setting_applies_where_it_is_asked_for() -> None:
@@ -36,3 +42,12 @@ def test_mixtures_at_inference_come_with_what_validation_chose() -> None:
     chosen = resolve("fedca", {"data": "filmtrust", "settings": {"train_from": "average"}}).settings
     assert (chosen["variant_similarity"], chosen["alpha"], chosen["rho"]) == ("changes", 30.0, 0.0)
     assert resolve("fedca", {"data": "filmtrust"}).settings["alpha"] == 0.3
+
+
+@pytest.mark.parametrize("text", ["2024-02-31", "!!bool foo", "!!int ''", "!!timestamp foo", "!!map [1]", "[" * 5000])
+def test_what_is_no_yaml_value_is_no_failure(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"defaults: {text}\n")
+    with pytest.raises(BadInput, match="it is not YAML"):
+        read_recipes(path)
+    assert plain_value(text) == text

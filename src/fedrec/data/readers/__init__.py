@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,8 @@ KNOWN_FILES: tuple[tuple[str, str], ...] = (
 """File names that say their format."""
 
 DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip"}
+JSON = re.compile(r'\s*(\{\s*"|\[\s*[\[{"]|[\[{]\s*$)')
+"""How a first line of JSON begins, which a first line of a table does not."""
 NAMED = ("delimited", "recbole", "parquet")
 """Readers of files that name their columns, so that a person can say which is which."""
 
@@ -78,6 +81,8 @@ def format_of(path: Path) -> str:
         if path.match(pattern):
             return reader
     lines = delimited.head_lines(path)[:50]
+    if lines and JSON.match(lines[0]):
+        raise BadInput(f"{path} is JSON; save it as CSV (user,item,rating,timestamp) or as Parquet")
     if lines and "::" in lines[0]:
         return "movielens-colons"
     return "sequences" if sequences.looks_like(lines) else "delimited"

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
 from fedrec.data.readers import columns, content, meanings
 from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Rows
@@ -65,6 +70,12 @@ def read(
     return from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
 
 
+def _equal(data: pa.Table, names: list[str], header: list[str]) -> NDArray[np.bool_]:
+    """Rows whose user and item are those of the header: files that were put behind one another."""
+    same = (pc.equal(data[what], header[names.index(what)]) for what in ("user", "item"))
+    return np.asarray(pc.and_(*same).to_numpy(), dtype=np.bool_)
+
+
 def from_table(
     table: Table,
     names: list[str],
@@ -97,9 +108,17 @@ def from_table(
         ignored=tuple(name for what, name in zip(names, said, strict=True) if what not in columns.KNOWN),
         encoding=table.encoding,
     )
+    faults = Faults(parsed.data.num_rows, place, share, parsed.torn, parsed.n_torn)
+    if header_lines and found is not None:
+        again = _equal(parsed.data, names, found)
+        if again.all():
+            raise table.no_rows()
+        if again.any():
+            faults.headers = again
+            notes.append(f"{again.sum()} rows say the header again and are left out")
     return meanings.rows_of(
         {name: parsed.data[name] for name in wanted},
-        Faults(parsed.data.num_rows, place, share, parsed.torn, parsed.n_torn),
+        faults,
         understood,
         given=given,
         headless=not header_lines,

@@ -97,6 +97,10 @@ class Table:
             return cells
         raise BadInput(f"{self.path} is empty; it needs at least one interaction")
 
+    def no_rows(self) -> BadInput:
+        """The refusal of a table that has nothing below its header."""
+        return BadInput(f"{self.path} has a header and no rows; it needs at least one interaction")
+
     def place(self, row: int, header_lines: int, expected: int | None = None) -> str:
         """'file line N' of the row with this index (from 0), not counting the header.
 
@@ -152,8 +156,29 @@ class Table:
         except (pa.ArrowException, UnicodeError, MemoryError) as problem:
             raise self._first_bad(len(names), header_lines, str(problem)) from problem
         if found.num_rows == 0:
-            raise BadInput(f"{self.path} has a header and no rows; it needs at least one interaction")
+            raise self.no_rows()
+        if self.quoted and b'"' in self.data and self.data.count(b"\n") > found.num_rows + torn + skip:
+            self._refuse_open_quotes()
         return Parsed(found, tuple(self._torn(len(names), header_lines)) if torn else (), torn)
+
+    def _refuse_open_quotes(self) -> None:
+        """Refuse a quote that nobody closed: the lines up to the next quote, or to the end, are one cell to a parser.
+
+        It shows in a cell over several lines that goes on behind its closing quote, or never gets one.
+        """
+        text = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8", newline="")
+        reader, before = csv.reader(text, delimiter=self.delimiter, escapechar=self.escape, strict=True), 0
+        while True:
+            try:
+                if next(reader, None) is None:
+                    return
+            except csv.Error as problem:
+                if reader.line_num > before + 1:
+                    raise BadInput(
+                        f"{self.path} line {before + 1}: a quote is left open, up to line {reader.line_num}; close it, "
+                        "or write it twice"
+                    ) from problem
+            before = reader.line_num
 
     def _torn(self, expected: int, header_lines: int) -> Iterator[str]:
         """What is said of the first lines with another number of cells."""

@@ -88,10 +88,15 @@ def read_parquet(path: Path, *, chosen: Mapping[str, str] | None = None, share: 
             schema, meta = file.schema_arrow, file.metadata
             found = [str(name) for name in schema.names]
             used = wanted(found, str(path), chosen)
+            kinds: dict[str, Any] = {name: schema.field(name).type for name in used.values()}
+            for what, name in used.items():
+                if pa.types.is_nested(kinds[name]):
+                    raise _unusable(f"{path} row 1", what, kinds[name])
             # what is said once in the file stays said once in memory
-            texts = [name for name in used.values() if pa.types.is_string(schema.field(name).type)]
+            texts = [name for name, kind in kinds.items() if _is_text(kind) or _is_bytes(kind)]
             rows, groups = meta.num_rows, [meta.row_group(index) for index in range(meta.num_row_groups)]
-            if max(rows, sum(group.num_rows for group in groups)) * len(used) * CELL > limit:
+            cells = sum(max(CELL, _width(kind)) for kind in kinds.values())
+            if max(rows, sum(group.num_rows for group in groups)) * cells > limit:
                 raise limits.too_large(path, limit)
             if sum(group.total_byte_size for group in groups) > limits.largest():
                 raise limits.too_large(path, limits.largest())
@@ -125,11 +130,7 @@ def rows_of_table(
             elif what == "time":
                 times = _as_times(plain[what])
         except FAILURES as problem:
-            kind = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
-            raise BadInput(
-                f"{faults.place(0)}: {what}{' ids' if what in ('user', 'item', 'client') else 's'} of type "
-                f"{limits.brief(column.type)[1:-1]} cannot be used; {kind} can"
-            ) from problem
+            raise _unusable(faults.place(0), what, column.type) from problem
     understood = Understood(
         source=source,
         form=form,
@@ -140,13 +141,20 @@ def rows_of_table(
     return meanings.rows_of(plain, faults, understood, given=True, ratings=ratings, times=times)
 
 
+def _unusable(place: str, what: str, kind: Any) -> BadInput:
+    """The refusal of a column whose values mean nothing here."""
+    usable = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
+    plural = " ids" if what in ("user", "item", "client") else "s"
+    return BadInput(f"{place}: {what}{plural} of type {limits.brief(kind)[1:-1]} cannot be used; {usable} can")
+
+
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without an encoding of its own."""
     kind: Any = column.type
     if pa.types.is_dictionary(kind):
         widest = 0
         for chunk in column.chunks:
-            if pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type):
+            if _is_text(kind.value_type) or _is_bytes(kind.value_type):
                 widest = max(widest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
         if widest > 4 * limits.ID:  # a long text, stored once, would be written out for every row
             raise BadInput(f"a cell is longer than {4 * limits.ID} bytes; ids have at most {limits.ID} characters")
@@ -172,6 +180,16 @@ def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedAr
 
 def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: Any) -> bool:
+    """Bytes of any length: what many programs call text in a Parquet file."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _width(kind: Any) -> int:
+    """Bytes of a value that is stored as so many bytes; 0 for all others."""
+    return int(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else 0
 
 
 def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -66,7 +66,7 @@ class Series:
         found: dict[int, list[float]] = {}
         for run in self.runs:
             for number, value in zip(*run.curve(metric), strict=True):
-                if not math.isnan(value):
+                if math.isfinite(value):
                     found.setdefault(number, []).append(value)
         return [(r, min(found[r]), float(np.mean(found[r])), max(found[r])) for r in sorted(found)]
 

@@ -23,7 +23,8 @@ def result_html(found: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]] = 
     )
     table = f"<table><thead><tr><th></th><th>valid</th><th>test</th></tr></thead><tbody>{rows}</tbody></table>"
     line = said(found).strip("<>").rpartition(": ")[0]
-    return f"<div><p>{escape(line)}</p>{table}{_curve(rounds, metrics_of(found)[-1])}</div>"
+    drawn = _curve(rounds, metrics_of(found)[-1]) if metrics_of(found) else ""
+    return f"<div><p>{escape(line)}</p>{table}{drawn}</div>"
 
 
 def _curve(rounds: Sequence[Mapping[str, Any]], metric: str) -> str:

@@ -1,0 +1,78 @@
+"""The page that follows runs shows whatever folders say: none of them ends it for the others."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrec.experiment.resolve import resolve
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.sealed import sealed_line
+from fedrec.serve.following import Follower
+from fedrec.serve.live import parts_of
+
+SETTINGS = resolve("fedspectral", {"data": "demo", "rounds": 5, "settings": {"k": 4}})
+RECORD: dict[str, Any] = {
+    "round": 1, "loss": 0.5, "participants": 3, "valid": {"HR@10": 0.1}, "test": None, "seconds": {"train": 1.0},
+    "bytes": {"upload": 1.0, "download": 1.0}, "missing": [],
+}  # fmt: skip
+
+
+def made(path: Path, *records: dict[str, Any]) -> Path:
+    RunFolder.create(path, SETTINGS)
+    lines = [sealed_line({**RECORD, "round": number, **record}) for number, record in enumerate(records, 1)]
+    (path / "rounds.jsonl").write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+RECORDS: dict[str, list[dict[str, Any]]] = {
+    "no bytes": [{"bytes": {}}],
+    "no seconds": [{"seconds": {}}],
+    "seconds without end": [{"seconds": {"train": math.inf}}],
+    "seconds that are no number": [{"seconds": {"train": math.nan}}],
+    "metrics without end": [{"valid": {"HR@10": math.inf}}, {"valid": {"HR@10": 0.5}}, {"valid": {"HR@10": -math.inf}}],
+    "metrics that are no number": [{"valid": {"HR@10": math.nan}}] * 2,
+    "huge metrics": [{"valid": {"HR@10": 1e308}}, {"valid": {"HR@10": -1e308}}],
+    "rounds far apart": [{"round": 1 - (1 << 60)}, {"round": 1 << 60}],
+    "one round twice": [{"round": 3}, {"round": 3}],
+    "markup": [{"missing": ["<script>x</script>"], "seconds": {"<b>": 1.0}}],
+}
+
+
+@pytest.mark.parametrize("case", RECORDS)
+def test_any_record_is_shown(tmp_path: Path, case: str) -> None:
+    sound, odd = made(tmp_path / "a", {}, {}), made(tmp_path / "b", *RECORDS[case])
+    for path in (tmp_path, sound, odd):
+        text = json.dumps(parts_of(Follower(path)), allow_nan=False)
+        assert "<script>" not in text
+        assert "<b>" not in text
+    assert "2 runs" in json.dumps(parts_of(Follower(tmp_path)))
+
+
+@pytest.mark.parametrize("served", ["{", "[]", "\udcff"])
+def test_a_federated_run_whose_last_word_cannot_be_read(tmp_path: Path, served: str) -> None:
+    made(tmp_path / "a", {})
+    path = made(tmp_path / "b", {})
+    (path / "federation.json").write_text("{}")
+    (path / "served.json").write_bytes(served.encode(errors="surrogateescape"))
+    assert "served.json is damaged" in parts_of(Follower(tmp_path))["runs"]
+    assert "served.json is damaged" in parts_of(Follower(path))["state"]
+
+
+def test_a_folder_whose_name_is_no_text(tmp_path: Path) -> None:
+    """Made on another system; the page names it as far as it can, and its link leads there."""
+    made(tmp_path / "a", {})
+    os.mkdir(os.fsencode(tmp_path) + b"/caf\xe9")
+    shutil.copytree(tmp_path / "a", tmp_path / os.fsdecode(b"caf\xe9"), dirs_exist_ok=True)
+    found = Follower(tmp_path)
+    text = parts_of(found)["runs"]
+    text.encode()
+    assert "/?run=caf%EF%BF%BD" in text
+    assert found.run("caf\ufffd") is not None
+    assert "round" in parts_of(found, "caf\ufffd")["state"]
