@@ -37,15 +37,14 @@ def keys(
 
     A node has two: NAME for its connection, and NAME.sums for secure sums, whose public half goes to all other nodes.
     """
-    from fedrec.deploy.credentials import make_node, make_server
-    from fedrec.deploy.members import make_sums_key
+    from fedrec.deploy.credentials import make_node_keys, make_server
 
     if node is not None and host:
         raise BadInput("--host is for the server's certificate, --node for a node's key; give one of them")
     if node is None:
         made = make_server(folder, host or [])
     else:
-        made = make_node(folder, node) + make_sums_key(folder, node, clients)
+        made = make_node_keys(folder, node, clients)
     for path in made:
         typer.echo(str(path))
 
