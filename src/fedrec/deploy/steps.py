@@ -17,7 +17,7 @@ from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
-from fedrec.deploy.processes import Crew, StartFailed, apart, free_ports
+from fedrec.deploy.processes import Crew, StartFailed, apart, check_place, free_ports
 from fedrec.deploy.server.job import SERVED, Job, read_catalogue, read_served
 from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules
@@ -47,6 +47,11 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
         if not file.is_file():
             raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
     home = state.resolve()
+    check_place(host, port)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {state}: {problem.strerror}; choose another --state") from None
     with interruptible(), Cluster(home, port, files, host=host) as cluster:
         cluster.start_link(home / "state.db")
         crew = cluster.crew
