@@ -74,6 +74,8 @@ def resume(
     runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
     with alone(path):
+        if folder.finished:  # by another process, while this one read the data
+            return opened(path)
         progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
         return carry_out(prepared, folder, progress, on_round, on_start)
 
