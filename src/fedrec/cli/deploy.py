@@ -183,6 +183,9 @@ def run(
     from fedrec.runs.folder import RunFolder, free_folder
 
     if resume is not None:
+        own = ("method", "items", "nodes", "deadline", "least", "wait", "members", "name", "out")
+        o.refuse_beside_resume(context, *own)
+        o.of_this_machine(context)
         folder = RunFolder.open(resume)
     else:
         if method is None or items is None:

@@ -134,6 +134,28 @@ def given(context: typer.Context) -> dict[str, Any]:
     return found
 
 
+def of_this_machine(context: typer.Context) -> dict[str, Any]:
+    """What may be said of a run that is resumed: how it is carried out here. What defines it is bad input."""
+    from fedrec.core.settings import build
+    from fedrec.runs.settings import HOW_ONLY, RunSettings, spelling
+
+    found = given(context)
+    for name in found:
+        if name not in HOW_ONLY:
+            raise BadInput(f"--resume continues a run as it was; leave {spelling(name).flags} out")
+    checked = build(RunSettings, {"method": "", **found}, "run")
+    return {name: getattr(checked, name) for name in found}
+
+
+def refuse_beside_resume(context: typer.Context, *names: str) -> None:
+    """A command's own options that define a run are bad input beside --resume."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name != "DEFAULT":
+            what = "the method" if parameter.name == "method" else parameter.opts[0]
+            raise BadInput(f"--resume continues a run as it was; leave {what} out")
+
+
 def words(text: str | None) -> list[str]:
     """``"a,b"`` as a list."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
