@@ -52,7 +52,9 @@ def keys(
 @app.command("members")
 def members(
     files: Annotated[list[Path], typer.Argument(help="The NAME.sums.pub files of all nodes, from their operators.")],
-    out: Annotated[Path, typer.Option("--out", help="The list, for --members.")] = Path("members.json"),
+    out: Annotated[Path, typer.Option("--out", help="The list, for --members.", callback=o.a_file("--out"))] = Path(
+        "members.json"
+    ),
 ) -> None:
     """Make the list of those who take part in secure sums. Every operator makes its own; the server hands out none."""
     from fedrec.deploy.members import collect_members
@@ -216,7 +218,9 @@ def try_it(
     data: Annotated[str, typer.Option("--data", help="Data to cut into the nodes' files.")] = "demo",
     nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=1, max=100)] = 2,
     rounds: Annotated[int, typer.Option("--rounds", help="How many rounds.", min=1)] = 3,
-    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.")] = Path("federation"),
+    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.", callback=o.a_folder)] = Path(
+        "federation"
+    ),
 ) -> None:
     """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
     from fedrec.deploy.trying import try_out
