@@ -223,9 +223,13 @@ def try_it(
     ),
 ) -> None:
     """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
+    from fedrec.core.reference import Reference
     from fedrec.deploy.trying import try_out
     from fedrec.experiment.resolve import resolve
+    from fedrec.methods.registry import find
 
+    if issubclass(find(method), Reference):
+        raise BadInput(f"{method} is centralised: there is nothing to federate; take a federated method")
     chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
     whose, found = try_out(out, chosen, data, show_round, typer.echo)
     typer.echo(f"recommended on {whose}:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Progress, Record
-from fedrec.deploy.admission import Admission, check_name
+from fedrec.deploy.admission import Admission, check_name, check_private_key
 from fedrec.deploy.flower.commands import NODE, Cluster, ServerFiles, Value, node_command, register, run_command
 from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.flower.tasks import Link
@@ -88,10 +89,16 @@ def node(
     for file, what in ((ca, "the server's ca.crt"), (key, "the node's private key")):
         if not file.is_file():
             raise BadInput(f"{file} is not a file; give {what}")
+    if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}", server_address):
+        raise BadInput(f"--server {server_address!r} is not HOST:PORT; write it as server.example.org:8000")
+    check_private_key(key)
     users, interactions = apart(counted)(data)  # bad data is known now, not in the first round
-    private_folder(folder)
     home = folder.resolve() / "flower"
-    private_folder(home)
+    try:
+        private_folder(folder)
+        private_folder(home)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --folder") from None
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
