@@ -99,8 +99,7 @@ class RunFolder:
 
         An update says its ``origin`` and where it ``start``s; without them written there are no settings.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
+        refuse_used(path)
         try:
             if private:
                 private_folder(path)
@@ -314,6 +313,12 @@ class RunFolder:
             return pd.read_parquet(path) if name == USERS else pd.read_csv(path, dtype={"user": str})
         except Exception as problem:  # pyarrow and pandas have many
             raise damaged(path, f"it is not a table ({type(problem).__name__})", RUN_AGAIN) from None
+
+
+def refuse_used(path: Path) -> None:
+    """A new run needs a folder of its own."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
 
 
 def free_folder(base: Path, name: str) -> Path:

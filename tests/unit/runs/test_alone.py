@@ -90,3 +90,11 @@ def test_a_run_that_ended_while_it_was_to_be_resumed_is_only_read(
     assert rounds == []
     assert result.folder is not None
     assert [record["round"] for record in result.folder.records()] == [1, 2, 3]
+
+
+def test_of_two_that_begin_in_one_folder_one_writes_into_it(tmp_path: Path) -> None:
+    """The second wrote its settings over those of the first before it was refused."""
+    settings = resolve("popularity", {"data": "demo"})
+    with alone(tmp_path / "run"), pytest.raises(BadInput, match="another fedrec works in"):
+        execute(settings, tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
