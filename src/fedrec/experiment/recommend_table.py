@@ -56,6 +56,9 @@ def frame(recommender: Recommender, tops: Iterable[Top]) -> pd.DataFrame:
     import pyarrow as pa
 
     tables = [table for table, _ in _tables(recommender, tops)]
+    if not tables:  # nobody was asked for
+        none = Top(np.empty(0, np.int64), np.empty((0, 0), np.int32), np.empty((0, 0), np.float32))
+        tables = [table for table, _ in _tables(recommender, [none])]
     found: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return found
 

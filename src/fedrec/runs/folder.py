@@ -277,12 +277,16 @@ class RunFolder:
 
     def model(self, expected: Expected = Expected()) -> Any:
         """State of the selected round."""
-        path = self.path / MODEL
-        if not path.is_file():
-            raise BadInput(f"{self.path} has no saved model; run it without --no-models")
+        path = self.model_file()
         if self._manifest is not None:
             self._manifest.check(MODEL, advice=RUN_AGAIN)
         return load_state(path, expected, RUN_AGAIN, checked=self._manifest is not None)[0]
+
+    def model_file(self) -> Path:
+        """Where the model lies; a run that keeps none is bad input."""
+        if not (self.path / MODEL).is_file():
+            raise BadInput(f"{self.path} has no saved model; run it without --no-models")
+        return self.path / MODEL
 
     def known(self) -> Known | None:
         """What the model knows of its data; None for a folder made before that was kept, or by a server without it."""
