@@ -12,6 +12,7 @@ import pytest
 
 from fedrec.errors import BadInput
 from fedrec.experiment import run as module
+from fedrec.experiment.open import prepared_again
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
 from fedrec.runs.alone import alone
@@ -77,7 +78,6 @@ def test_a_run_that_ended_while_it_was_to_be_resumed_is_only_read(
 
     with pytest.raises(KeyboardInterrupt):
         execute(settings, tmp_path / "run", interrupted)
-    prepared_again = module.prepared_again
 
     def meanwhile(*given: Any) -> Any:
         monkeypatch.setattr(module, "prepared_again", prepared_again)
