@@ -88,7 +88,7 @@ def compare(
     methods: Sequence[str],
     data: str | Path | None = None,
     *,
-    seeds: Sequence[int] | None = None,
+    seeds: Sequence[int] | int | None = None,
     out: str | Path | None = None,
     jobs: int = 1,
     progress: bool | None = None,
@@ -104,8 +104,9 @@ def compare(
     from fedrec.experiment.compared import Compared
     from fedrec.experiment.notebook import Bars, bar
 
-    given: dict[str, Any] = {**options} if data is None else {**options, "data": str(data)}
+    given: dict[str, Any] = {**options} if data is None else {**options, "data": _named(data)}
     own = given.pop("settings", {})
+    seeds = [seeds] if isinstance(seeds, int) else seeds
     planned = plan(
         [methods] if isinstance(methods, str) else methods, seeds, given, own, None if out is None else Path(out)
     )
@@ -137,7 +138,7 @@ def tune(
     from fedrec.experiment.tune.study import Budget
 
     names = (methods,) if isinstance(methods, str) else tuple(methods)
-    sets = tuple(map(str, data)) if isinstance(data, (list, tuple)) else (str(data),)
+    sets = tuple(map(_named, data if isinstance(data, (list, tuple)) else [data]))
     budget = Budget(trials, steps, rounds, hours=hours)
     state = launch.carry_out(launch.Order(names, sets, options, settings or {}, budget, Path(out)), jobs=jobs)
     return finish.write_reports(state, Path(out))[0]
@@ -166,7 +167,16 @@ def update(
         raise BadInput("this run was not kept; an update needs its folder: give out=... to fedrec.run")
     shown = bar(progress, "update")
     watch = (None, None) if shown is None else (shown.round, shown.start)
-    return go_on(path, None if data is None else str(data), rounds, None if out is None else Path(out), *watch)
+    return go_on(path, None if data is None else _named(data), rounds, None if out is None else Path(out), *watch)
+
+
+def _named(data: Any) -> str:
+    """Data that is read again later: its name or its file. What a table holds is not said."""
+    if isinstance(data, str | Path):
+        return str(data)
+    from fedrec.errors import BadInput
+
+    raise BadInput(f"data of type {type(data).__name__} can be given to fedrec.run only; here give a name or a file")
 
 
 def open_run(path: str | Path) -> Result:

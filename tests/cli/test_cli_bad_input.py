@@ -115,6 +115,38 @@ def test_a_file_in_the_way_of_the_folder_is_one_line(fedrec: Cli, tmp_path: Path
     assert (tmp_path / "file").read_text() == "x"
 
 
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/nothing"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "fedavg", "--attack", "touched", "--rounds", "1"),
+        ("tune", "fedavg", "--trials", "1", "--steps", "10"),
+        ("analyse", "skew", "--most", "10", "--rounds", "1"),
+        ("analyse", "leak", "--rounds", "1"),
+        ("deploy", "try"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_that_cannot_be_is_said_before_the_work(
+    fedrec: Cli, tmp_path: Path, words: tuple[str, ...], place: str
+) -> None:
+    (tmp_path / "file").write_text("x")
+    assert_refused(fedrec(*words, "--out", place), "--out", place.removesuffix("/below"))
+    assert_nothing_written(tmp_path, "file")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that nobody can write into")
+def test_a_file_that_cannot_be_is_said_before_the_work(fedrec: Cli, tmp_path: Path) -> None:
+    """The run was made, and then it failed with exit status 1."""
+    assert_refused(fedrec("run", "popularity", "--json", "/proc/x.json"), "cannot write /proc/x.json", "--json")
+    assert_refused(fedrec("run", "popularity", "--json", "new/../x.json"), "cannot write new/../x.json", "--json")
+    assert_refused(fedrec("audit", "fedavg", "--rounds", "1", "--store", "no/such.yaml"), "no/such.yaml", "--store")
+    assert_nothing_written(tmp_path)
+    assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
+    done = fedrec("recommend", "r", "--all", "--out", "/proc/x.csv")
+    assert_refused(done, "cannot write /proc/x.csv", "a file in a folder that exists")
+
+
 def test_an_unknown_user_or_count_is_one_line(fedrec: Cli, tmp_path: Path) -> None:
     assert fedrec("run", "popularity", "--out", "r", "--quiet").status == 0
     assert_refused(fedrec("recommend", "r", "--user", "nobody"), "'nobody' is not among the")

@@ -49,3 +49,12 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert running.returncode == 130
     assert "fedrec run --resume 'my runs/first'" in said
     assert "Traceback" not in said
+
+
+def test_what_cannot_be_shown_does_not_fail_what_was_done(tmp_path: Path) -> None:
+    """A run was finished, and its last line ended the command with exit status 1."""
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1:strict"}
+    words = [*FEDREC, "run", "popularity", "--quiet", "--out", "r\u4e2d"]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == b"run folder: r?"

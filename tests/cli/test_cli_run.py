@@ -50,6 +50,36 @@ def test_the_same_seed_gives_the_same_result_and_a_finished_run_is_only_read(fed
     assert (tmp_path / "a" / "result.json").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "more",
+    [("--rounds", "60"), ("--set", "dim=8"), ("--seed", "1"), ("--no-models",), ("--out", "b"), ("--data", "planted")],
+    ids=" ".join,
+)
+def test_a_resumed_run_is_the_one_that_was_begun(fedrec: Cli, tmp_path: Path, more: tuple[str, ...]) -> None:
+    """What was asked for beside was left out without a word, with exit status 0."""
+    assert fedrec("run", "fcf", "--rounds", "1", "--out", "a", "--quiet").status == 0
+    done = fedrec("run", "--resume", "a", *more)
+    assert done.status == 2
+    assert f"leave {'--models/--no-models' if more == ('--no-models',) else more[0]} out" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_resumed_run_takes_what_is_of_this_machine(fedrec: Cli) -> None:
+    assert fedrec("run", "fcf", "--rounds", "1", "--out", "a", "--quiet").status == 0
+    assert fedrec("run", "--resume", "a", "--memory-mb", "64", "--checkpoint-seconds", "0", "--quiet").status == 0
+    assert fedrec("run", "--resume", "a", "--memory-mb", "1", "--quiet").status == 2
+
+
+@pytest.mark.parametrize(
+    "more", [("fedavg",), ("--rounds", "9"), ("--deadline", "9"), ("--items", "x"), ("--out", "x")]
+)
+def test_a_federated_run_that_is_resumed_is_the_one_that_was_begun(fedrec: Cli, more: tuple[str, ...]) -> None:
+    assert fedrec("run", "fcf", "--rounds", "1", "--out", "a", "--quiet").status == 0
+    done = fedrec("deploy", "run", "--resume", "a", *more)
+    assert done.status == 2
+    assert "--resume continues a run as it was; leave" in done.err
+
+
 @pytest.mark.parametrize("method", ["popularity", "ease", "gfcf", "mf", "fedavg", "local"])
 def test_recommend_gives_items_the_user_does_not_have(fedrec: Cli, method: str) -> None:
     rounds = () if method in ("popularity", "ease", "gfcf") else ("--rounds", "2")

@@ -42,11 +42,15 @@ def audit(
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show the attacks' cards and stop.")] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the audit; one that was cut off is continued.")
+        Path | None,
+        typer.Option("--out", help="Folder of the audit; one that was cut off is continued.", callback=o.a_folder),
     ] = None,
     json_file: o.JsonFile = None,
     store: Annotated[
-        Path | None, typer.Option("--store", help="Write what cards show (recipes/audit.yaml) to this file.")
+        Path | None,
+        typer.Option(
+            "--store", help="Write what cards show (recipes/audit.yaml) to this file.", callback=o.a_file("--store")
+        ),
     ] = None,
     quiet: o.Quiet = False,
 ) -> None:

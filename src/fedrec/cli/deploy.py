@@ -37,15 +37,14 @@ def keys(
 
     A node has two: NAME for its connection, and NAME.sums for secure sums, whose public half goes to all other nodes.
     """
-    from fedrec.deploy.credentials import make_node, make_server
-    from fedrec.deploy.members import make_sums_key
+    from fedrec.deploy.credentials import make_node_keys, make_server
 
     if node is not None and host:
         raise BadInput("--host is for the server's certificate, --node for a node's key; give one of them")
     if node is None:
         made = make_server(folder, host or [])
     else:
-        made = make_node(folder, node) + make_sums_key(folder, node, clients)
+        made = make_node_keys(folder, node, clients)
     for path in made:
         typer.echo(str(path))
 
@@ -53,7 +52,9 @@ def keys(
 @app.command("members")
 def members(
     files: Annotated[list[Path], typer.Argument(help="The NAME.sums.pub files of all nodes, from their operators.")],
-    out: Annotated[Path, typer.Option("--out", help="The list, for --members.")] = Path("members.json"),
+    out: Annotated[Path, typer.Option("--out", help="The list, for --members.", callback=o.a_file("--out"))] = Path(
+        "members.json"
+    ),
 ) -> None:
     """Make the list of those who take part in secure sums. Every operator makes its own; the server hands out none."""
     from fedrec.deploy.members import collect_members
@@ -184,6 +185,9 @@ def run(
     from fedrec.runs.folder import RunFolder, free_folder
 
     if resume is not None:
+        own = ("method", "items", "nodes", "deadline", "least", "wait", "members", "name", "out")
+        o.refuse_beside_resume(context, *own)
+        o.of_this_machine(context)
         folder = RunFolder.open(resume)
     else:
         if method is None or items is None:
@@ -214,12 +218,18 @@ def try_it(
     data: Annotated[str, typer.Option("--data", help="Data to cut into the nodes' files.")] = "demo",
     nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=1, max=100)] = 2,
     rounds: Annotated[int, typer.Option("--rounds", help="How many rounds.", min=1)] = 3,
-    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.")] = Path("federation"),
+    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.", callback=o.a_folder)] = Path(
+        "federation"
+    ),
 ) -> None:
     """A whole federation on this machine: keys, TLS, server, nodes with their own files, a run, a recommendation."""
+    from fedrec.core.reference import Reference
     from fedrec.deploy.trying import try_out
     from fedrec.experiment.resolve import resolve
+    from fedrec.methods.registry import find
 
+    if issubclass(find(method), Reference):
+        raise BadInput(f"{method} is centralised: there is nothing to federate; take a federated method")
     chosen = resolve(method, {"data": "federation", "runtime": "flower", "nodes": nodes, "rounds": rounds})
     whose, found = try_out(out, chosen, data, show_round, typer.echo)
     typer.echo(f"recommended on {whose}:")

@@ -72,6 +72,9 @@ def command() -> Command:
 
 def main() -> None:
     """Entry point: bad input is one line and status 2, an interrupt is status 130, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a letter that cannot be shown here is no failure of what was done
     try:
         command()(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
     except BadInput as problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -15,12 +15,34 @@ from typer.core import TyperCommand
 from fedrec.errors import BadInput
 
 
-def _a_file(path: Path | None) -> Path | None:
+def a_file(option: str) -> Callable[[Path | None], Path | None]:
     """A result that cannot be written must be known before hours of training, not after."""
-    if path is not None and str(path) == "-":
-        raise BadInput("--json - would make a file called '-'; give a file's name, such as result.json")
-    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise BadInput(f"cannot write {path}: give --json a file in a folder that exists")
+
+    def checked(path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if str(path) == "-":
+            raise BadInput(f"{option} - would make a file called '-'; give a file's name, such as result.json")
+        from fedrec.runs.atomic import why_no_file
+
+        why = why_no_file(path)
+        if why is not None:
+            raise BadInput(f"cannot write {path}: {why and why + '; '}give {option} a file in a folder that exists")
+        return path
+
+    return checked
+
+
+def a_folder(path: Path | None) -> Path | None:
+    """The same of a folder for results, which need not be there yet."""
+    if path is not None:
+        from fedrec.runs.atomic import why_unwritable
+
+        if path.exists() and not path.is_dir():
+            raise BadInput(f"{path} is a file; give --out a folder")
+        why = why_unwritable(path)
+        if why is not None:
+            raise BadInput(f"cannot write to {path}: {why}; choose another --out")
     return path
 
 
@@ -42,7 +64,8 @@ Recipe = Annotated[
 ]
 Resume = Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Write the result as one JSON object to this file.", callback=_a_file)
+    Path | None,
+    typer.Option("--json", help="Write the result as one JSON object to this file.", callback=a_file("--json")),
 ]
 
 
@@ -132,6 +155,28 @@ def given(context: typer.Context) -> dict[str, Any]:
     if "settings" in found:
         found["settings"] = parse_sets(found["settings"])
     return found
+
+
+def of_this_machine(context: typer.Context) -> dict[str, Any]:
+    """What may be said of a run that is resumed: how it is carried out here. What defines it is bad input."""
+    from fedrec.core.settings import build
+    from fedrec.runs.settings import HOW_ONLY, RunSettings, spelling
+
+    found = given(context)
+    for name in found:
+        if name not in HOW_ONLY:
+            raise BadInput(f"--resume continues a run as it was; leave {spelling(name).flags} out")
+    checked = build(RunSettings, {"method": "", **found}, "run")
+    return {name: getattr(checked, name) for name in found}
+
+
+def refuse_beside_resume(context: typer.Context, *names: str) -> None:
+    """A command's own options that define a run are bad input beside --resume."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name != "DEFAULT":
+            what = "the method" if parameter.name == "method" else parameter.opts[0]
+            raise BadInput(f"--resume continues a run as it was; leave {what} out")
 
 
 def words(text: str | None) -> list[str]:

@@ -43,12 +43,9 @@ def run(
 
     taking = sinks(tensorboard, mlflow)
     if resume is not None:
-        if method is not None:
-            raise BadInput("--resume continues a run as it was; leave the method out")
-        if recipe is not None:
-            raise BadInput("--resume continues a run as it was; leave --recipe out")
+        o.refuse_beside_resume(context, "method", "recipe", "out")
         watch, folder = Watch(f"resuming {resume}", quiet), resume
-        work = partial(running.resume, resume)
+        work = partial(running.resume, resume, here=o.of_this_machine(context))
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")

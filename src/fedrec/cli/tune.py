@@ -62,7 +62,10 @@ def tune(
         str, typer.Option("--launcher", help="Where workers run: process (here) or submitit (a SLURM cluster).")
     ] = "process",
     out: Annotated[
-        Path, typer.Option("--out", help="Folder of the searches; workers on several machines may share it.")
+        Path,
+        typer.Option(
+            "--out", help="Folder of the searches; workers on several machines may share it.", callback=o.a_folder
+        ),
     ] = Path("runs/tune"),
     so_far: Annotated[bool, typer.Option("--so-far", help="Report on the trials that are there; start none.")] = False,
     quiet: o.Quiet = False,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -113,6 +113,14 @@ def check_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise BadInput(f"{name[:80]!r} is not a node's name; use up to 64 letters, digits, '.', '_' or '-'")
     return name
+
+
+def check_private_key(path: Path) -> None:
+    """A node's own key must be one that `fedrec deploy keys` makes."""
+    try:
+        serialization.load_ssh_private_key(path.read_bytes()[:10_000], None)
+    except (OSError, TypeError, ValueError, UnsupportedAlgorithm):
+        raise BadInput(f"{path} is not a node's private key; give the file NAME of `fedrec deploy keys`") from None
 
 
 def read_public_key(path: Path) -> tuple[bytes, str]:

@@ -34,6 +34,14 @@ def refuse_existing(folder: Path, names: tuple[str, ...]) -> None:
         raise BadInput(f"{folder} already has {', '.join(there)}; move them away first, or choose another folder")
 
 
+def place_for_keys(folder: Path) -> None:
+    """The folder for keys, made where it is not there; a place that cannot be written to is bad input."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another folder") from None
+
+
 def make_sums_key(folder: Path, name: str, clients: int = 1) -> list[Path]:
     """A node's long-term key for secure sums, and what it gives to the others."""
     check_name(name)
@@ -42,7 +50,7 @@ def make_sums_key(folder: Path, name: str, clients: int = 1) -> list[Path]:
     secret, public = folder / f"{name}.sums", folder / f"{name}.sums.pub"
     refuse_existing(folder, (secret.name, public.name))
     key = new_key(os.urandom)
-    folder.mkdir(parents=True, exist_ok=True)
+    place_for_keys(folder)
     with open(secret, "x", encoding="ascii", opener=private_opener) as handle:
         handle.write(key.private_bytes_raw().hex() + "\n")
     write_text(public, f"{MARK} {public_bytes(key).hex()} {name} {clients}\n")

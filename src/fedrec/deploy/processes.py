@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from fedrec.errors import BadInput
 from fedrec.runs.atomic import private_folder, private_opener, write_text
 
 P = ParamSpec("P")
@@ -88,6 +89,19 @@ def listening(port: int, host: str = "127.0.0.1") -> bool:
     with contextlib.suppress(OSError), socket.create_connection((ALL.get(host, host), port), timeout=0.5):
         return True
     return False
+
+
+def check_place(host: str, port: int) -> None:
+    """An address that cannot be had is bad input, before anything is started."""
+    if not 0 < port < 65_536:
+        raise BadInput(f"--port {port} is no port; give 1 to 65535")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind((host, port))
+    except OSError as problem:
+        raise BadInput(f"cannot listen on {host}:{port}: {problem.strerror}; choose another --host or --port") from None
 
 
 @dataclass

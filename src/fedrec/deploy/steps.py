@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Progress, Record
-from fedrec.deploy.admission import Admission, check_name
+from fedrec.deploy.admission import Admission, check_name, check_private_key
 from fedrec.deploy.flower.commands import NODE, Cluster, ServerFiles, Value, node_command, register, run_command
 from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.flower.tasks import Link
@@ -17,7 +18,7 @@ from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
-from fedrec.deploy.processes import Crew, StartFailed, apart, free_ports
+from fedrec.deploy.processes import Crew, StartFailed, apart, check_place, free_ports
 from fedrec.deploy.server.job import SERVED, Job, read_catalogue, read_served
 from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules
@@ -47,6 +48,11 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
         if not file.is_file():
             raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
     home = state.resolve()
+    check_place(host, port)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {state}: {problem.strerror}; choose another --state") from None
     with interruptible(), Cluster(home, port, files, host=host) as cluster:
         cluster.start_link(home / "state.db")
         crew = cluster.crew
@@ -83,10 +89,16 @@ def node(
     for file, what in ((ca, "the server's ca.crt"), (key, "the node's private key")):
         if not file.is_file():
             raise BadInput(f"{file} is not a file; give {what}")
+    if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}", server_address):
+        raise BadInput(f"--server {server_address!r} is not HOST:PORT; write it as server.example.org:8000")
+    check_private_key(key)
     users, interactions = apart(counted)(data)  # bad data is known now, not in the first round
-    private_folder(folder)
     home = folder.resolve() / "flower"
-    private_folder(home)
+    try:
+        private_folder(folder)
+        private_folder(home)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --folder") from None
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]

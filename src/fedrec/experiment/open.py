@@ -93,6 +93,7 @@ class Result:
             known = self.folder.known()
             if known is not None:
                 return Recommender.opened(self.folder, known)
+            self.folder.model_file()  # says that there is none
             log.warning(
                 "%s does not keep what its model knows of the data, so the data is read again; "
                 "a run of this version needs it no more",

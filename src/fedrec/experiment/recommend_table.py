@@ -11,7 +11,7 @@ import numpy as np
 
 from fedrec.errors import BadInput
 from fedrec.experiment.recommend import Recommender, Top
-from fedrec.runs.atomic import replace_file
+from fedrec.runs.atomic import replace_file, why_no_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +24,9 @@ def check_out(path: Path) -> None:
     """A file that cannot be written must be known before the work, not after."""
     if path.suffix.lower() not in FORMATS:
         raise BadInput(f"cannot write {path}: its name must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise BadInput(f"cannot write {path}: give a file in a folder that exists")
+    why = why_no_file(path)
+    if why is not None:
+        raise BadInput(f"cannot write {path}: {why and why + '; '}give a file in a folder that exists")
 
 
 def write(
@@ -55,6 +56,9 @@ def frame(recommender: Recommender, tops: Iterable[Top]) -> pd.DataFrame:
     import pyarrow as pa
 
     tables = [table for table, _ in _tables(recommender, tops)]
+    if not tables:  # nobody was asked for
+        none = Top(np.empty(0, np.int64), np.empty((0, 0), np.int32), np.empty((0, 0), np.float32))
+        tables = [table for table, _ in _tables(recommender, [none])]
     found: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return found
 

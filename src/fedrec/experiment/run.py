@@ -13,7 +13,7 @@ from fedrec.evaluation.task import Task
 from fedrec.experiment.open import Result, opened, prepared_again
 from fedrec.experiment.prepare import Prepared, prepare, split_data
 from fedrec.runs.alone import alone
-from fedrec.runs.folder import RunFolder
+from fedrec.runs.folder import RunFolder, refuse_used
 from fedrec.runs.history_key import made_key
 from fedrec.runs.known import known_of, stored
 from fedrec.runs.memory import forget_peak
@@ -49,9 +49,10 @@ def begin(
     if out is None:
         return carry_out(prepared, None, progress, on_round, on_start)
     start = None if progress.state is None else progress
-    folder = RunFolder.create(out, prepared.settings, origin=prepared.origin, start=start)
     data = Path(prepared.settings.data).expanduser()
-    with alone(out):
+    refuse_used(out)  # before it is made and locked: a file is no folder
+    with alone(out):  # and then it is looked at again: of two at once, one gets it
+        folder = RunFolder.create(out, prepared.settings, origin=prepared.origin, start=start)
         folder.write_fingerprint(prepared.fingerprint, data.resolve() if data.exists() else None)
         return carry_out(prepared, folder, progress, on_round, on_start)
 
@@ -74,6 +75,8 @@ def resume(
     runtime = prepared.runtime
     over_flower = prepared.settings.runtime == "flower"  # there the server wrote the checkpoint, not the runtime
     with alone(path):
+        if folder.finished:  # by another process, while this one read the data
+            return opened(path)
         progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
         return carry_out(prepared, folder, progress, on_round, on_start)
 

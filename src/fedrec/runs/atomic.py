@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,29 @@ def room_for(path: Path) -> Iterator[None]:
         raise BadInput(
             f"no room to write {path} ({problem.strerror}); make room, what was there before is whole"
         ) from None
+
+
+def why_unwritable(folder: Path) -> str | None:
+    """Why nothing can be written into a folder, which need not be there yet; None where something can."""
+    try:
+        while not folder.exists():
+            folder = folder.parent
+        if not folder.is_dir():
+            return f"{folder} is a file"
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as problem:
+        return problem.strerror or str(problem)
+
+
+def why_no_file(path: Path) -> str | None:
+    """Why :func:`replace_file` could not write a file here; None where it could."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a device or a pipe
+        return None
+    place = (path.resolve() if path.is_symlink() else path).parent
+    if path.is_dir() or not place.is_dir():
+        return ""
+    return why_unwritable(place)
 
 
 def replace_file(path: Path, write: Callable[[Path], Any], *, private: bool = False) -> None:

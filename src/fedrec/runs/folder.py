@@ -94,8 +94,7 @@ class RunFolder:
 
         An update says its ``origin`` and where it ``start``s; without them written there are no settings.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
+        refuse_used(path)
         try:
             if private:
                 private_folder(path)
@@ -274,12 +273,16 @@ class RunFolder:
 
     def model(self, expected: Expected = Expected()) -> Any:
         """State of the selected round."""
-        path = self.path / MODEL
-        if not path.is_file():
-            raise BadInput(f"{self.path} has no saved model; run it without --no-models")
+        path = self.model_file()
         if self._manifest is not None:
             self._manifest.check(MODEL, advice=RUN_AGAIN)
         return load_state(path, expected, RUN_AGAIN, checked=self._manifest is not None)[0]
+
+    def model_file(self) -> Path:
+        """Where the model lies; a run that keeps none is bad input."""
+        if not (self.path / MODEL).is_file():
+            raise BadInput(f"{self.path} has no saved model; run it without --no-models")
+        return self.path / MODEL
 
     def known(self) -> Known | None:
         """What the model knows of its data; None for a folder made before that was kept, or by a server without it."""
@@ -308,6 +311,12 @@ class RunFolder:
             return read_users(path)
         except BadState as problem:
             raise damaged(path, str(problem), RUN_AGAIN) from None
+
+
+def refuse_used(path: Path) -> None:
+    """A new run needs a folder of its own."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
 
 
 def free_folder(base: Path, name: str) -> Path:

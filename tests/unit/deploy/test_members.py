@@ -49,6 +49,47 @@ def test_operators_make_the_list_from_what_the_nodes_give(tmp_path: Path) -> Non
     assert (tmp_path / "a.sums").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("name", ["../x", "a b", "", ".."])
+def test_what_is_no_name_makes_no_key_anywhere(tmp_path: Path, name: str) -> None:
+    """The refusal came after the first pair was written, and ``../x`` lay outside the folder."""
+    done = CliRunner().invoke(app, ["deploy", "keys", str(tmp_path / "keys"), "--node", name])
+    assert isinstance(done.exception, BadInput)
+    assert "is not a node's name" in str(done.exception)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_both_key_pairs_are_made_or_neither(tmp_path: Path) -> None:
+    run = CliRunner()
+    done = run.invoke(app, ["deploy", "keys", str(tmp_path), "--node", "a", "--clients", "0"])
+    assert isinstance(done.exception, BadInput)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a.sums").write_text("kept")
+    done = run.invoke(app, ["deploy", "keys", str(tmp_path), "--node", "a"])
+    assert isinstance(done.exception, BadInput)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.sums"]
+
+
+@pytest.mark.parametrize("host", ["", "a b", "s\u00e9rver", "a:8000", "x" * 300])
+def test_a_certificate_is_for_names_of_machines(tmp_path: Path, host: str) -> None:
+    done = CliRunner().invoke(app, ["deploy", "keys", str(tmp_path / "keys"), "--host", host])
+    assert isinstance(done.exception, BadInput)
+    assert "is not a name or an address" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_name_of_a_machine_has_its_certificate(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["deploy", "keys", str(tmp_path), "--host", f"{'x' * 50}.{'y' * 50}.example.org"])
+    assert done.exit_code == 0, done.exception
+
+
+@pytest.mark.parametrize("which", ["--node", "--host"])
+def test_keys_where_a_file_is_are_bad_input(tmp_path: Path, which: str) -> None:
+    (tmp_path / "file").write_text("x")
+    done = CliRunner().invoke(app, ["deploy", "keys", str(tmp_path / "file"), which, "a"])
+    assert isinstance(done.exception, BadInput)
+    assert "choose another folder" in str(done.exception)
+
+
 def test_a_node_signs_for_itself_and_for_as_many_clients_as_it_said(listed: Path) -> None:
     hosts, key = hosts_of(read_members(listed)), read_sums_key(listed.with_name("b.sums"))
     signature = key.sign(b"text")

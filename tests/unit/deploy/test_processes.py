@@ -13,6 +13,7 @@ from fedrec.deploy import steps
 from fedrec.deploy.credentials import make_server
 from fedrec.deploy.flower.superlink import Settings
 from fedrec.deploy.processes import Crew, listening
+from fedrec.errors import BadInput
 
 LISTENS = """\
 import socket, sys, time
@@ -59,3 +60,28 @@ def test_who_listens_on_one_address_does_not_on_another() -> None:
 def test_all_addresses_of_ipv6_are_looked_for_on_its_loopback() -> None:
     with socket.create_server(("::", 0), family=socket.AF_INET6) as one:
         assert listening(one.getsockname()[1], "::")
+
+
+@pytest.mark.parametrize("port", [0, -1, 99_999])
+def test_a_port_that_is_none_is_said_before_a_server_is_started(port: int, tmp_path: Path) -> None:
+    """It was looked for there for five minutes."""
+    make_server(tmp_path / "keys", [])
+    with pytest.raises(BadInput, match="is no port"):
+        steps.server(tmp_path / "server", tmp_path / "keys", "127.0.0.1", port, said)
+    assert not (tmp_path / "server").exists()
+
+
+def test_a_port_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
+    """Whoever listened there was taken for the server, which was called ready."""
+    make_server(tmp_path / "keys", [])
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(BadInput, match="cannot listen on"):
+        steps.server(tmp_path / "server", tmp_path / "keys", "127.0.0.1", other.getsockname()[1], said)
+
+
+def test_a_server_whose_folder_is_a_file_is_bad_input(tmp_path: Path) -> None:
+    make_server(tmp_path / "keys", [])
+    (tmp_path / "server").write_text("x")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        free = other.getsockname()[1]
+    with pytest.raises(BadInput, match="choose another --state"):
+        steps.server(tmp_path / "server", tmp_path / "keys", "127.0.0.1", free, said)

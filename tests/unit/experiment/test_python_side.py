@@ -167,3 +167,37 @@ def test_options_of_reading_are_refused_for_data_that_was_read_already() -> None
     loaded = fedrec.load("demo")
     with pytest.raises(BadInput, match=r"min_interactions, min_rating: this data is loaded already"):
         fedrec.run("fedspectral", loaded, rounds=1, min_interactions=30, min_rating=4)
+
+
+def test_nobody_asked_for_is_an_empty_table() -> None:
+    found = fedrec.run("popularity").recommend([], k=3)
+    assert list(found) == ["user", "rank", "item", "title", "score"]
+    assert len(found) == 0
+
+
+def test_a_table_where_a_name_belongs_is_refused_without_what_it_holds(tmp_path: Path) -> None:
+    """The message had the first rows, ids of users among them."""
+    frame: Any = pd.DataFrame({"user": ["anna", "bert"], "item": ["x", "y"]})
+    calls: list[Any] = [
+        lambda: fedrec.compare(["fcf"], frame),
+        lambda: fedrec.tune("fcf", frame, out=tmp_path / "t"),
+        lambda: fedrec.update(tmp_path, frame),
+    ]
+    for call in calls:
+        with pytest.raises(BadInput, match="data of type DataFrame can be given to") as problem:
+            call()
+        assert "anna" not in str(problem.value)
+
+
+def test_one_seed_may_be_a_number(tmp_path: Path) -> None:
+    """Seed 0 was called none."""
+    assert fedrec.compare("popularity", seeds=0, out=tmp_path / "c").seeds == (0,)
+
+
+def test_a_run_without_a_model_is_said_in_one_line(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
+    """A second line said that this version needs no data, and named no reason."""
+    assert cli("run", "fcf", "--rounds", "1", "--no-models", "--out", "r", "--quiet").status == 0
+    done = cli("recommend", "r", "--user", "u001")
+    assert done.status == 2
+    assert done.err == "fedrec: r has no saved model; run it without --no-models\n"
+    assert caplog.text == ""

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from fedrec.errors import BadInput
+from fedrec.experiment import run as module
+from fedrec.experiment.open import prepared_again
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
 from fedrec.runs.alone import alone
@@ -62,3 +64,37 @@ def test_a_run_that_is_under_way_cannot_be_resumed_beside_it(tmp_path: Path) -> 
     assert result.folder is not None
     assert [record["round"] for record in result.folder.records()] == [1, 2, 3, 4]
     assert resume(tmp_path / "run").metrics == result.metrics
+
+
+def test_a_run_that_ended_while_it_was_to_be_resumed_is_only_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second process found no checkpoint, threw the log of rounds away and ran it all again."""
+    settings = resolve("fedavg", {"data": "demo", "rounds": 3, "checkpoint_seconds": 0.0})
+
+    def interrupted(record: Any, progress: Any) -> None:
+        if record.round == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(settings, tmp_path / "run", interrupted)
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(module, "prepared_again", prepared_again)
+        module.resume(tmp_path / "run")
+        return prepared_again(*given)
+
+    monkeypatch.setattr(module, "prepared_again", meanwhile)
+    rounds: list[int] = []
+    result = module.resume(tmp_path / "run", lambda record, progress: rounds.append(record.round))
+    assert rounds == []
+    assert result.folder is not None
+    assert [record["round"] for record in result.folder.records()] == [1, 2, 3]
+
+
+def test_of_two_that_begin_in_one_folder_one_writes_into_it(tmp_path: Path) -> None:
+    """The second wrote its settings over those of the first before it was refused."""
+    settings = resolve("popularity", {"data": "demo"})
+    with alone(tmp_path / "run"), pytest.raises(BadInput, match="another fedrec works in"):
+        execute(settings, tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []

@@ -62,7 +62,7 @@ def sparsity(
 @app.command("weights", cls=o.takes(*TRAINED, before="count"))
 def weights(
     context: typer.Context,
-    count: Annotated[int, typer.Option("--clients-shown", help="How many random clients are shown.")] = 10,
+    count: Annotated[int, typer.Option("--clients-shown", min=1, help="How many random clients are shown.")] = 10,
     out: Out = Path("analyses"),
     quiet: o.Quiet = False,
 ) -> None:

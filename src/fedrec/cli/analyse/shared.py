@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from fedrec.core.loop import Record
     from fedrec.experiment.analyses.points import OnRound, Point
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).")]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder for the figure (PNG) and the data (CSV).", callback=o.a_folder)
+]
 TRAINED = ("data", "data_dir", "protocol", "rounds", "seed", "settings")
 """Options of analyses that train."""
 

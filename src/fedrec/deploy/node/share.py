@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.core.block import Block, World
+from fedrec.core.reference import Reference
 from fedrec.data.ragged import Ragged, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.collecting import evaluated_users
 from fedrec.evaluation.held import Held
 from fedrec.evaluation.protocols import find as find_protocol
+from fedrec.methods.registry import find as find_method
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.settings import RunSettings
 
@@ -164,6 +166,8 @@ def refuse_whole_users(settings: RunSettings) -> None:
 
 def refuse_global(settings: RunSettings) -> None:
     """Settings that would need facts about everybody's data cannot be had where data stays with its owners."""
+    if issubclass(find_method(settings.method), Reference):
+        raise BadInput(f"{settings.method} is centralised: there is nothing to federate; take a federated method")
     if find_protocol(settings.protocol).drop_unseen_targets:
         raise BadInput(
             f"protocol {settings.protocol} leaves out items that nobody trained on, which no node can know; use strict"

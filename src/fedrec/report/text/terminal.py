@@ -25,17 +25,27 @@ def bare_table(heading: str) -> Table:
 
 
 def print_parts(*parts: Table | Text) -> None:
-    """Tables and lines of text: within the width of a terminal, elsewhere as wide as they are."""
+    """Tables and lines of text: within the width of a terminal, elsewhere as wide as they are.
+
+    A table that cannot be as narrow as its terminal is wrapped by it: cut off, 0.1750 would read 0.1.
+    """
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
+    window = console.width
     for part in parts:
+        console.width = window
         if isinstance(part, Text):
             console.print(part, soft_wrap=not console.is_terminal)
             continue
-        if not console.is_terminal:
-            console.width = console.measure(part, options=console.options.update(width=1000)).maximum
+        for column in part.columns:
+            if column.no_wrap:  # rich measures its longest word
+                shown = (cell_len(str(cell)) for cell in (column.header, *column.cells))
+                column.min_width = max(column.min_width or 0, *shown)
+        needed = console.measure(part, options=console.options.update(width=1000))
+        console.width = max(window, needed.minimum) if console.is_terminal else needed.maximum
         console.print(part)
 
 
