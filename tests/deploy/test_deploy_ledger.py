@@ -290,6 +290,31 @@ def test_a_server_that_knows_no_histories_states_no_less_than_is_true(tmp_path: 
     assert runtime.template.exposure(2**50)[0] > 2**50  # whatever number of users a node claims
 
 
+def test_an_answer_that_came_too_late_counts_as_a_release(tmp_path: Path) -> None:
+    """``fedease`` sends once; who did not come through in time is asked again, and the card said one release."""
+    settings = resolve("fedease", {"data": WORLD, "epsilon": 8.0, "rounds": 3})
+    late: list[str] = []
+
+    def first_is_late(name: str, ask: Ask, work: Any) -> Any:
+        answer = work()
+        if ask.train and not late:
+            late.append(name)
+            raise TimeoutError
+        return answer
+
+    for rounds, spoil in ((1, None), (2, first_is_late)):
+        rules, folder = Rules(wait=0.01, attempts=1, least=0.5), tmp_path / str(rounds)
+        runtime, plan, progress, exchange = federation(folder, settings, 2, rules, spoil)
+        records = records_of(runtime, plan, progress)
+        assert [bool(one.missing) for one in records] == [True, False][-rounds:]
+        ledgers = [NodeLedger(one.folder, OwnerPolicy()).read().spent() for one in exchange.options.values()]
+        assert [one.releases for one in ledgers] == [rounds, rounds]
+        stated = card_of(settings, runtime.method, records, runtime)
+        assert stated.epsilon is not None
+        assert stated.epsilon == pytest.approx(max(one.epsilon(1e-6) for one in ledgers))
+        assert (stated.epsilon <= 8.0) == (spoil is None)
+
+
 def summed(tmp_path: Path, **given: Any) -> Any:
     chosen = {"data": WORLD, "secure": True, "secure_by": "nodes", "nodes": 4, "secure_dropout": 0.25, "rounds": 1}
     return federation(tmp_path, resolve("fedease", {**chosen, **given}), 4, Rules(wait=0.01, attempts=1, least=0.5))

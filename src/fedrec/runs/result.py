@@ -83,6 +83,15 @@ def describe(world: World, interactions: int | None) -> dict[str, Any]:
     }
 
 
+def _sendings(records: list[Record], runtime: Any) -> int:
+    """How often a client can have sent what it sends once: what came too late was sent, and is asked for again.
+
+    A server cannot tell it from what was never sent, so every round counts that somebody was missing from.
+    """
+    again = sum(bool(record.missing) for record in records[:-1]) if getattr(runtime, "answers_get_lost", False) else 0
+    return 1 + again
+
+
 def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: Any, earlier: int = 0) -> PrivacyCard:
     """What the run guarantees each user; a runtime knows what its uploads hold, and the noise of its sums.
 
@@ -100,7 +109,12 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         rounds = len(records) - any(record.participants == 0 for record in records[:1])  # where an update starts
         return cards.of_uploads(
             method.settings,
-            releases=earlier + (1 if method.contributes_once else participation_of(settings).most(max(1, rounds))),
+            releases=earlier
+            + (
+                _sendings(records, runtime)
+                if method.contributes_once
+                else participation_of(settings).most(max(1, rounds))
+            ),
             coordinates=max(1, numbers),
             contribution=method.contribution(),
             unprotected=open_fields,

@@ -21,7 +21,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,6 +79,8 @@ class Federation:
     metrics: MetricSet
     selected: Callable[[], int] = lambda: 0
     robust: Defence = Defence()
+    answers_get_lost: ClassVar[bool] = True
+    """Whether a client may have sent what did not arrive: it counts as sent."""
 
     def __post_init__(self) -> None:
         self.form = wire.Form.of(self.method.settings)
@@ -164,9 +166,12 @@ class Federation:
         return two != three
 
     def evaluate(self, number: int) -> Evaluated:
-        """Evaluate round ``number`` on the nodes, and let them train the next round with the same download."""
+        """Evaluate round ``number`` on the nodes, and let them train the next round with the same download.
+
+        Not where clients send once: whether there is a next round is not known yet, and a node is charged for it.
+        """
         following = self.upcoming(number + 1, self.client_keys())
-        if following is None:
+        if following is None or self.method.contributes_once:
             return self._exchange(np.zeros(0, np.int64), evaluate=number).metrics
         done = self._exchange(following, evaluate=number, train=number + 1)
         self._ahead = (number + 1, replace(done, seconds=0.0))  # the loop counts this exchange as evaluation
