@@ -72,11 +72,19 @@ def replace_file(path: Path, write: Callable[[Path], Any], *, private: bool = Fa
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
+    _keep_entry(path.parent)
+
+
+def _keep_entry(folder: Path) -> None:
+    """Bring a folder's new entry to the disk, where a folder can be opened: on Windows none can."""
     try:
-        os.fsync(folder)
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:

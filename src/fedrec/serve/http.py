@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import resource
 import socket
 import sys
 import threading
@@ -75,11 +74,20 @@ class Server(uvicorn.Server):
 def serve(app: ASGIApp, listening: socket.socket, ending: threading.Event | None = None) -> None:
     """Until Ctrl-C or a termination signal: what was asked by then is answered."""
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    _allow_connections()
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(app, ending).run(sockets=[listening])
+
+
+def _allow_connections() -> None:
+    """As many open files as there may be connections, where the system counts them."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + 256 if most == resource.RLIM_INFINITY else min(most, MOST_CONNECTIONS + 256)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    with contextlib.suppress(KeyboardInterrupt):
-        Server(app, ending).run(sockets=[listening])
 
 
 def log_to_stderr(requests: bool) -> None:

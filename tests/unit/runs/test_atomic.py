@@ -72,3 +72,19 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path, linked: Any) -> N
     reader.join(timeout=10)
     assert heard == ["words"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_folder_that_cannot_be_opened_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows no folder can: every run ended when its first file was there."""
+    opened = os.open
+
+    def files_only(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if Path(path).is_dir():
+            raise PermissionError(13, "Permission denied")
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", files_only)
+    write_text(tmp_path / "a.txt", "one")
+    write_text(tmp_path / "a.txt", "two", private=True)
+    assert (tmp_path / "a.txt").read_text() == "two"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
