@@ -209,6 +209,7 @@ def test_leaky_protocol_raises_the_banner(tmp_path: Path) -> None:
         (["ease", "--set", "ease.dim=4"], "ease has no setting 'dim'"),
         (["ease", "--set", "mf.dim=4"], "'mf' is not compared here"),
         (["ease", "--set", "lam=-1"], "out of range"),
+        (["ease", "--total-memory-mb", "-5"], "--total-memory-mb -5 is out of range; give 1 or more"),
         (["ease", "--data", "no-such"], "unknown data"),
         (["ease", "--protocol", "strickt"], "did you mean 'strict'"),
         (["ease", "--json", "no-such-folder/c.json"], "--json"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import fedrec as library
 from command_line import Cli
 from fedrec.cli.tune import parse_budget
 from fedrec.errors import BadInput
@@ -75,6 +76,12 @@ def test_budgets_in_one_word() -> None:
     for odd in ("15", "trials", "1.5trials", "-3h", "1.2.3h"):
         with pytest.raises(BadInput, match="is not a budget"):
             parse_budget(odd)
+
+
+def test_a_search_without_trials_is_bad_input_in_python_too(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^trials 0 is out of range"):
+        library.tune("ease", trials=0, out=tmp_path)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def compare(
             "--total-memory-mb",
             help="Memory for all runs together, with --jobs.",
             show_default="four fifths of what is free",
+            callback=o.at_least_one("--total-memory-mb"),
         ),
     ] = None,
     jobs: o.Jobs = 1,

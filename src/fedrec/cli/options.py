@@ -46,15 +46,21 @@ def a_folder(path: Path | None) -> Path | None:
     return path
 
 
-def at_least_one(jobs: int | None) -> int | None:
-    """A number of runs at once, where one is given."""
-    if jobs is not None and jobs < 1:
-        raise BadInput(f"--jobs {jobs} is out of range; give 1 or more")
-    return jobs
+def at_least_one(option: str) -> Callable[[int | None], int | None]:
+    """A number of runs at once or the like, where one is given."""
+
+    def checked(number: int | None) -> int | None:
+        if number is not None and number < 1:
+            raise BadInput(f"{option} {number} is out of range; give 1 or more")
+        return number
+
+    return checked
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-Jobs = Annotated[int, typer.Option("--jobs", help="Runs at once, in processes of their own.", callback=at_least_one)]
+Jobs = Annotated[
+    int, typer.Option("--jobs", help="Runs at once, in processes of their own.", callback=at_least_one("--jobs"))
+]
 Seeds = Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")]
 Method = Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")]
 SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]

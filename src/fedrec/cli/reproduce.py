@@ -53,7 +53,7 @@ def reproduce(
             "--jobs",
             help="Runs at once, in processes of their own.",
             show_default="a quarter of the cores",
-            callback=o.at_least_one,
+            callback=o.at_least_one("--jobs"),
         ),
     ] = None,
     memory_mb: Annotated[

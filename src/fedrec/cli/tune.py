@@ -77,7 +77,7 @@ def tune(
     """
     from fedrec.cli.compare import command_line, data_names
     from fedrec.experiment.tune import finish, launch
-    from fedrec.experiment.tune.study import Budget
+    from fedrec.experiment.tune.study import Budget, check_limits
     from fedrec.report.text.search import HEAD, rows
     from fedrec.report.text.terminal import print_rows
 
@@ -87,9 +87,7 @@ def tune(
     own = given.pop("settings", {})
     names = data_names(given.pop("data", "demo"))
     limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **parse_budget(budget)}
-    for key, value in limits.items():
-        if value is not None and (value < 0 or (value == 0 and key != "hours")):
-            raise BadInput(f"--{key} {value:g} is out of range; give a number above 0")
+    check_limits(limits, "--")
     order = launch.Order(tuple(methods), tuple(names), given, own, Budget(**limits), out)
     with kept("trials"):
         watcher = None if quiet else Told()

@@ -10,7 +10,7 @@ recipe.yaml       the best settings, once the search is over
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,16 @@ class Budget:
     """Optimiser steps of the mean client in all trials of a search."""
     hours: float | None = None
     """Of this call."""
+
+    def __post_init__(self) -> None:
+        check_limits(asdict(self))
+
+
+def check_limits(limits: Mapping[str, float | None], mark: str = "") -> None:
+    """Refuse what is no limit; ``mark`` stands before the names, as they were given."""
+    for name, value in limits.items():
+        if value is not None and (value < 0 or (value == 0 and name != "hours")):
+            raise BadInput(f"{mark}{name} {value:g} is out of range; give a number above 0")
 
 
 @dataclass(frozen=True)
