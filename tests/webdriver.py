@@ -105,7 +105,7 @@ class Browser:
         """Addresses asked for since the last call; not those of the browser's own first page, which it has at home."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-        return [address for address in asked if not address.startswith("chrome:")]
+        return [address for address in asked if not address.startswith(("chrome:", "chrome-untrusted:"))]
 
     def move(self, x: float, y: float) -> None:
         """The pointer to a place in the window."""
