@@ -45,6 +45,15 @@ def refused(source: Any, **options: Any) -> str:
 SHOP = "who;what;when;colour\nann;pen;31.01.2021;red\nann;ink;30.01.2021 10:15;red\nbob;pen;01.02.2021;blue\n"
 
 
+@pytest.mark.parametrize("mark", ["sep=;\n", '"sep=;"\r\n', "SEP=; \n", "\ufeffsep=;\n"])
+def test_excels_word_for_the_delimiter_is_no_line_of_the_table(write: Write, mark: str) -> None:
+    table = "user;item;rating\nann;pen;4\nann;ink;5\nbob;pen;3\n"
+    data = load(str(write("excel.csv", mark + table)))
+    assert triples(data) == triples(load(str(write("plain.csv", table))))
+    assert understood(data).columns == (("user", "user"), ("item", "item"), ("rating", "rating"))
+    assert "excel.csv line 6" in refused(write("excel.csv", mark + table + "bob\n"))  # as an editor counts
+
+
 def test_columns_as_a_person_names_them(write: Write) -> None:
     data = load(str(write("shop.csv", SHOP)), columns="user=who,item=WHAT,time=when")
     assert triples(data) == [

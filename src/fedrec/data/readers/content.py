@@ -14,6 +14,8 @@ from fedrec.data import archives, limits
 from fedrec.errors import BadInput
 
 STEP = 1 << 20
+EXCEL = re.compile(rb'\A"?sep=[^\r\n]"?[ \t]*(?=\r|\n|\Z)', re.IGNORECASE)
+"""A first line by which a file tells Excel its delimiter: no line of the table. Its end stays, so that lines count."""
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),

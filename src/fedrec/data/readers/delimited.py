@@ -42,6 +42,7 @@ def head_lines(path: Path) -> list[str]:
     found = content.head(path, HEAD)
     encoding = next((name for mark, name in content.MARKS if found.startswith(mark)), "utf-8")
     text = found.decode(encoding, "replace").lstrip("\ufeff")
+    text = content.EXCEL.sub(b"", text.encode(), count=1).decode()
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [line for line in lines[:-1] or lines if line.strip()]
 

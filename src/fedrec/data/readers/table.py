@@ -51,6 +51,7 @@ class Table:
     ) -> Table:
         """Read ``path``; ``delimiter`` is one character, '::', or ' ' for any run of blanks."""
         data, written = content.text(path, encoding)
+        data = content.EXCEL.sub(b"", data, count=1)
         content.refuse_long_lines(data, path)
         if delimiter == "::":
             if _LONG.encode() in data:
