@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from fedrec.deploy.ports import bound
 from fedrec.serve import http
 
 
@@ -60,7 +61,7 @@ class Running:
 @contextmanager
 def running(app: ASGIApp, ending: threading.Event | None = None) -> Iterator[Running]:
     """An application on a free port of this machine, until the block ends."""
-    listening = http.bound("127.0.0.1", 0)
+    listening = bound("127.0.0.1", 0)
     server = http.Server(app, ending)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

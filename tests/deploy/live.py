@@ -9,7 +9,7 @@ from typing import Any
 
 from fedrec.core.settings import build
 from fedrec.deploy.flower.commands import Cluster, ServerFiles, Value, register
-from fedrec.deploy.processes import free_ports
+from fedrec.deploy.ports import free_ports
 from fedrec.deploy.server.job import Job, read_served
 from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.prepare import prepare

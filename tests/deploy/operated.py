@@ -16,7 +16,8 @@ from live import PATIENCE, wait
 from fedrec.core.settings import build
 from fedrec.deploy import steps
 from fedrec.deploy.credentials import make_node, make_server
-from fedrec.deploy.processes import descendants, free_ports
+from fedrec.deploy.ports import free_ports
+from fedrec.deploy.processes import descendants
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.trying import cut
 from fedrec.experiment.resolve import resolve

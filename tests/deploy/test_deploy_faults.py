@@ -11,7 +11,8 @@ from live import new_run, start_cluster, wait
 from without import clients_of, in_process_without
 
 from fedrec.deploy.flower.grid import LEFT
-from fedrec.deploy.processes import listening, marked
+from fedrec.deploy.ports import listening
+from fedrec.deploy.processes import marked
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 

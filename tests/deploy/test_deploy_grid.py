@@ -19,7 +19,8 @@ from fedrec.deploy.flower.commands import connection, register
 from fedrec.deploy.flower.grid import GridExchange
 from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.messages.letters import Fault, Meet
-from fedrec.deploy.processes import StartFailed, apart, free_ports
+from fedrec.deploy.ports import free_ports
+from fedrec.deploy.processes import StartFailed, apart
 from fedrec.deploy.steps import counted
 from fedrec.errors import BadInput
 

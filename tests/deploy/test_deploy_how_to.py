@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrec.deploy.processes import free_ports, listening
+from fedrec.deploy.ports import free_ports, listening
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
 BLOCK = re.compile(r"(?:<!-- background: (?P<ready>[^\n]*) -->\n)?```sh\n(?P<code>.*?)```", re.S)

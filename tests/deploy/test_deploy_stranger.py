@@ -25,7 +25,7 @@ from stranger import DESCRIPTIONS, Stranger, interfaces
 from fedrec.data.load import load
 from fedrec.deploy.admission import sign
 from fedrec.deploy.flower.door import CALLS
-from fedrec.deploy.processes import free_ports
+from fedrec.deploy.ports import free_ports
 
 FEDREC = [sys.executable, "-m", "fedrec.cli.main"]
 

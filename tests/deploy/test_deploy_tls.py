@@ -22,7 +22,8 @@ from fedrec.deploy.flower.knocking import turned_away
 from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions
-from fedrec.deploy.processes import free_ports, listening, marked
+from fedrec.deploy.ports import free_ports, listening
+from fedrec.deploy.processes import marked
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 from found_methods import find_federated

@@ -14,12 +14,13 @@ def watch(
     port: Annotated[int, typer.Option("--port", help="Port on this machine; 0 for any free one.")] = 8090,
 ) -> None:
     """Show runs as they go on a page of this machine, until interrupted; nothing is written into their folders."""
+    from fedrec.deploy.ports import bound
     from fedrec.serve import http
     from fedrec.serve.following import Follower
     from fedrec.serve.live import live_app
 
     ending = threading.Event()
     app = live_app(Follower(path), ending)
-    listening = http.bound("127.0.0.1", port)
+    listening = bound("127.0.0.1", port)
     typer.echo(f"{http.address(listening)} follows {path}; Ctrl-C ends the page, not the runs")
     http.serve(app, listening, ending)

@@ -25,7 +25,7 @@ from fedrec.deploy.members import FILE, collect_members, make_sums_key, read_mem
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions, refuse_whole_users
 from fedrec.deploy.node.worker import config_of
-from fedrec.deploy.processes import free_ports
+from fedrec.deploy.ports import free_ports
 from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from fedrec.errors import BadInput
+from fedrec.deploy.ports import listening
 from fedrec.runs.atomic import private_folder, private_opener, write_text
 
 P = ParamSpec("P")
@@ -27,8 +26,6 @@ T = TypeVar("T")
 
 TAG = "FEDREC_FEDERATION"
 """Environment variable that marks every process of one federation, however it was started."""
-ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses that stand for all of a machine's, and where they can be reached."""
 
 
 @contextlib.contextmanager
@@ -73,35 +70,6 @@ def apart(work: Callable[P, T]) -> Callable[P, T]:
             return pool.submit(work, *args, **kwargs).result()
 
     return done
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-def listening(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether somebody listens there; an address that means all of them is looked for on the loopback."""
-    with contextlib.suppress(OSError), socket.create_connection((ALL.get(host, host), port), timeout=0.5):
-        return True
-    return False
-
-
-def check_place(host: str, port: int) -> None:
-    """An address that cannot be had is bad input, before anything is started."""
-    if not 0 < port < 65_536:
-        raise BadInput(f"--port {port} is no port; give 1 to 65535")
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind((host, port))
-    except OSError as problem:
-        raise BadInput(f"cannot listen on {host}:{port}: {problem.strerror}; choose another --host or --port") from None
 
 
 @dataclass

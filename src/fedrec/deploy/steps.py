@@ -18,7 +18,8 @@ from fedrec.deploy.members import read_members, read_sums_key
 from fedrec.deploy.node.news import News
 from fedrec.deploy.node.share import refuse_global
 from fedrec.deploy.operating import check_state
-from fedrec.deploy.processes import Crew, StartFailed, apart, check_place, free_ports
+from fedrec.deploy.ports import check_place, free_ports
+from fedrec.deploy.processes import Crew, StartFailed, apart
 from fedrec.deploy.server.job import SERVED, Job, read_catalogue, read_served
 from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules

@@ -15,7 +15,7 @@ from fedrec.deploy import steps
 from fedrec.deploy.credentials import make_node, make_server
 from fedrec.deploy.flower.commands import Cluster, ServerFiles, register
 from fedrec.deploy.node.recommending import recommend
-from fedrec.deploy.processes import free_ports
+from fedrec.deploy.ports import free_ports
 from fedrec.deploy.server.presence import last_seen
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import interruptible

@@ -21,22 +21,6 @@ MOST_CONNECTIONS = 8_192
 """At once; those above are answered 503."""
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; an address that cannot be had is bad input."""
-    if not 0 <= port < 65_536:
-        raise BadInput(f"--port {port} is no port; give 1 to 65535, or 0 for any free one")
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        made = socket.socket(family)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-        made.listen(2_048)
-    except OSError as problem:
-        raise BadInput(f"cannot listen on {host}:{port}: {problem.strerror}; choose another --host or --port") from None
-    made.setblocking(False)
-    return made
-
-
 def is_local(host: str) -> bool:
     """Whether only this machine reaches an address."""
     with contextlib.suppress(ValueError):

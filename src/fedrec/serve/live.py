@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from fedrec.deploy.ports import bound
 from fedrec.deploy.server.pulse import duration
 from fedrec.report.model.series import Series
 from fedrec.report.page import figures
@@ -158,7 +159,7 @@ def list_parts(follower: Follower, runs: list[Followed]) -> dict[str, str]:
 def watched(path: Path, port: int = 0, every: float = EVERY) -> Iterator[str]:
     """A page that follows a run of this process, which may not have begun; its address. It lasts as long as the block,
     and long enough to show the end."""
-    listening, ending = http.bound("127.0.0.1", port), threading.Event()
+    listening, ending = bound("127.0.0.1", port), threading.Event()
     server = http.Server(live_app(Follower(path, waits=True), ending, every), ending)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrec.deploy.ports import bound
 from fedrec.serve import http
 from fedrec.serve.app import service
 from fedrec.serve.batches import Batches
@@ -27,7 +28,7 @@ class Place:
 def serve(source: Source, place: Place, say: Callable[[str], None]) -> None:
     """Answer until interrupted."""
     token, local = http.read_token(place.token_file), http.is_local(place.host)
-    listening = http.bound(place.host, place.port)
+    listening = bound(place.host, place.port)
     http.log_to_stderr(not place.quiet)
     batches = Batches(source, Counts())
     known, about = batches.model.recommender, batches.model.about

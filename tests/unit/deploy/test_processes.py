@@ -12,7 +12,8 @@ import pytest
 from fedrec.deploy import steps
 from fedrec.deploy.credentials import make_server
 from fedrec.deploy.flower.superlink import Settings
-from fedrec.deploy.processes import Crew, listening
+from fedrec.deploy.ports import listening
+from fedrec.deploy.processes import Crew
 from fedrec.errors import BadInput
 
 LISTENS = """\

@@ -16,7 +16,8 @@ from fedrec.deploy.admission import Admission, check_name, read_public_key
 from fedrec.deploy.flower.bundle import write_bundle
 from fedrec.deploy.flower.superlink import TAKER, Settings
 from fedrec.deploy.flower.tasks import Link, new_secret
-from fedrec.deploy.processes import Crew, StartFailed, free_ports, program, write_toml
+from fedrec.deploy.ports import free_ports
+from fedrec.deploy.processes import Crew, StartFailed, program, write_toml
 from fedrec.runs.atomic import private_folder, write_text
 
 NAME = "fedrec"
