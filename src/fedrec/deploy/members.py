@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrec.deploy.admission import check_name
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import private_opener, write_text
+from fedrec.runs.atomic import private_opener, write_text, writing_to
 from fedrec.runs.sealed import read_sealed_json, sealed_json
 from fedrec.secure.identity import Hosts, new_key, public_bytes
 
@@ -36,10 +36,8 @@ def refuse_existing(folder: Path, names: tuple[str, ...]) -> None:
 
 def place_for_keys(folder: Path) -> None:
     """The folder for keys, made where it is not there; a place that cannot be written to is bad input."""
-    try:
+    with writing_to(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another folder") from None
 
 
 def make_sums_key(folder: Path, name: str, clients: int = 1) -> list[Path]:

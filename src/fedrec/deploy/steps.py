@@ -27,7 +27,7 @@ from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.privacy.ledger import OwnerPolicy
-from fedrec.runs.atomic import private_folder
+from fedrec.runs.atomic import private_folder, writing_to
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.identity import public_bytes
@@ -50,10 +50,8 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
             raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
     home = state.resolve()
     check_place(host, port)
-    try:
+    with writing_to(state, "--state"):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise BadInput(f"cannot write to {state}: {problem.strerror}; choose another --state") from None
     with interruptible(), Cluster(home, port, files, host=host) as cluster:
         cluster.start_link(home / "state.db")
         crew = cluster.crew
@@ -95,11 +93,9 @@ def node(
     check_private_key(key)
     users, interactions = apart(counted)(data)  # bad data is known now, not in the first round
     home = folder.resolve() / "flower"
-    try:
+    with writing_to(folder, "--folder"):
         private_folder(folder)
         private_folder(home)
-    except OSError as problem:
-        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --folder") from None
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedrec.errors import BadInput
+from fedrec.runs.atomic import writing_to
 
 try:
     import fcntl
@@ -24,11 +25,9 @@ def alone(folder: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    try:
+    with writing_to(folder, "--out"):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
-    except OSError as problem:
-        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --out") from None
     try:
         if not locked(handle):
             raise BadInput(f"another fedrec works in {folder}; wait for it, or choose another --out")

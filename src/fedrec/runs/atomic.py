@@ -26,6 +26,15 @@ def room_for(path: Path) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def writing_to(folder: Path, other: str) -> Iterator[None]:
+    """A place that cannot be written to is said in one line; ``other`` is what to choose another of."""
+    try:
+        yield
+    except OSError as problem:
+        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another {other}") from None
+
+
 def why_unwritable(folder: Path) -> str | None:
     """Why nothing can be written into a folder, which need not be there yet; None where something can."""
     try:

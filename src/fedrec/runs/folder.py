@@ -33,7 +33,7 @@ from fedrec.core.state import BadState, Expected
 from fedrec.data.fingerprint import Fingerprint
 from fedrec.errors import BadInput
 from fedrec.extras import installed
-from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text
+from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text, writing_to
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
@@ -95,7 +95,7 @@ class RunFolder:
         An update says its ``origin`` and where it ``start``s; without them written there are no settings.
         """
         refuse_used(path)
-        try:
+        with writing_to(path, "--out"):
             if private:
                 private_folder(path)
             path.mkdir(parents=True, exist_ok=True)
@@ -105,8 +105,6 @@ class RunFolder:
                 cls(path).checkpoint(start, start.state)
             text = sealed_yaml(dump_yaml(settings.model_dump(mode="json")))
             write_text(path / SETTINGS, text, private=private)
-        except OSError as problem:
-            raise BadInput(f"cannot write to {path}: {problem.strerror}; choose another --out") from None
         return cls(path)
 
     @classmethod

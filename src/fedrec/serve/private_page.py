@@ -23,7 +23,7 @@ from fedrec.methods.fedease import FedEase
 from fedrec.methods.fedspectral import FedSpectral
 from fedrec.report.page.parts import data_block
 from fedrec.report.page.render import head, page_style
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import write_text, writing_to
 from fedrec.serve.assets_of import own_asset
 from fedrec.simulate.clients import Clients
 
@@ -64,11 +64,9 @@ def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str 
             f"the page would have {size >> 20} MiB; a page of at most {LARGEST >> 20} opens on a phone: "
             "export a run with fewer items, a smaller k, or fewer weights (--strongest)"
         )
-    try:
+    with writing_to(folder, "--page"):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "index.html", text)
-    except OSError as problem:
-        raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another --page") from None
     return Exported(folder / "index.html", size, says)
 
 
