@@ -8,7 +8,7 @@ node's is that of the client who gave away most.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from math import inf, isinf
 
 import numpy as np
@@ -73,7 +73,7 @@ class Ledger:
             return Ledger(
                 keys, accounts, (*self.charges, Charge(run, round, spent, len(clients), whose=whose(clients)))
             )
-        dearest = Spent(*(max(getattr(one, part) for one in (before.spent, spent)) for part in PARTS))
+        dearest = Spent(*map(max, astuple(before.spent), astuple(spent)))
         dearer = replace(before, spent=dearest)
         return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))
 

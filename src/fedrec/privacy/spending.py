@@ -9,7 +9,7 @@ lack to it is ``eta`` (:mod:`fedrec.secure.accounting`). A Laplace release of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import inf, isinf
 
 from fedrec.secure.accounting import Adjacency, Norm, epsilon, near_gaussian, slack, zcdp
@@ -38,16 +38,8 @@ class Spent:
 
     def beyond(self, other: Spent) -> Spent:
         """What is in this and not yet in another, part by part: together they are the larger of the two."""
-
-        def more(own: float, others: float) -> float:
-            return own - others if own > others else 0.0
-
-        return Spent(
-            more(self.rho, other.rho),
-            more(self.eta, other.eta),
-            more(self.pure, other.pure),
-            max(0, self.releases - other.releases),
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Spent(*(own - others if own > others else 0 for own, others in pairs))  # infinite from infinite is 0
 
     def epsilon(self, delta: float) -> float:
         """Epsilon at delta: the best of pure, exact Gaussian and zCDP accounting."""

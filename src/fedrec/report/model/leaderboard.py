@@ -55,14 +55,12 @@ class Leaderboard:
 
 
 def _ranks(comparison: Comparison, metric: str) -> dict[str, float]:
+    """Places within the groups; methods that are level share theirs."""
+    from scipy.stats import rankdata
+
     found: dict[str, float] = {}
     for _, rows in comparison.grouped():
         means = {row.method: row.cells[metric].summary.mean for row in rows if metric in row.cells}
-        known = [name for name in means if not math.isnan(means[name])]
-        found |= {
-            name: 1
-            + sum(means[other] > means[name] for other in known)
-            + 0.5 * sum(means[other] == means[name] for other in known if other != name)
-            for name in known
-        }
+        known = {name: -mean for name, mean in means.items() if not math.isnan(mean)}
+        found |= dict(zip(known, rankdata(list(known.values())).tolist(), strict=True))
     return found
