@@ -344,20 +344,47 @@ def test_an_array_has_the_form_of_the_methods_own(
         assert "belongs" in refused(fedrec, file)
 
 
-def test_compiled_code_gets_no_shorter_array(fedrec: Cli, runs: Path, tmp_path: Path) -> None:
-    """A stream of random numbers a client: the kernel read beyond the end of an array that had one."""
-    settings = {"dim": 2, "epochs": 1}
-    given = {"data": "demo", "rounds": 3, "settings": settings, "checkpoint_seconds": 0}
+def killed(method: str, settings: dict[str, Any], folder: Path) -> Path:
+    """The checkpoint of a small run that was killed after its first round."""
+    given = {"data": "demo", "rounds": 3, "settings": {"dim": 2, "epochs": 1, **settings}, "checkpoint_seconds": 0}
 
     def stop(record: Record, progress: Progress) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        execute(resolve("pfedrec", given), tmp_path / "stopped", stop)
-    file = tmp_path / "stopped" / "checkpoint.safetensors"
+        execute(resolve(method, given), folder, stop)
+    return folder / "checkpoint.safetensors"
+
+
+def test_compiled_code_gets_no_shorter_array(fedrec: Cli, runs: Path, tmp_path: Path) -> None:
+    """A stream of random numbers a client: the kernel read beyond the end of an array that had one."""
+    file = killed("pfedrec", {}, tmp_path / "stopped")
     good, arrays, about = parts(file)
     craft(file, json.dumps(good), {**arrays, "/state/private/streams": arrays["/state/private/streams"][:1]}, about)
     assert "streams' is uint64 (1,) where uint64 (120,) belongs" in refused(fedrec, file)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "name"),
+    [
+        ("perfedrec", {}, "labels"),
+        ("cofedrec", {}, "category"),
+        ("cofedrec", {}, "group"),
+        ("fedca-approx", {}, "ids"),
+        ("fedca", {"alpha": "auto", "beta": "auto", "train_from": "average"}, "points"),
+    ],
+)
+@pytest.mark.parametrize("number", [10**6, -5])
+def test_a_place_that_is_none_is_no_index_error(
+    fedrec: Cli, tmp_path: Path, method: str, settings: dict[str, Any], name: str, number: int
+) -> None:
+    file = killed(method, settings, tmp_path / "stopped")
+    good, arrays, about = parts(file)
+    at = next(at for at in arrays if at.startswith("/state/server") and at.endswith(f"/{name}"))
+    arrays[at].reshape(-1)[0] = number
+    craft(file, json.dumps(good), arrays, about)
+    assert f"the field '{name}' of" in (line := refused(fedrec, file))
+    assert f"has {number} where" in line
 
 
 def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:

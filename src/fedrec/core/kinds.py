@@ -39,6 +39,30 @@ def field_hints(kind: type[Any]) -> Mapping[str, Any]:
     return _hints[kind]
 
 
+@dataclasses.dataclass(frozen=True)
+class PlacesIn:
+    """What a field of stored state is annotated with whose numbers are places in another field's first axis.
+
+    ``nobody``: which number stands for no place, -1 before the first or 1 past the last; 0 where each is a place.
+    """
+
+    other: str
+    nobody: int = 0
+
+    def wrong(self, numbers: Any, of: Any) -> str | None:
+        """What is wrong with the numbers, as the end of a sentence."""
+        low, high = min(self.nobody, 0), len(of) - 1 + max(self.nobody, 0)
+        outside = numbers[(numbers < low) | (numbers > high)]
+        return f"has {outside[0]} where {low} to {high} belong" if outside.size else None
+
+
+def field_places(kind: type[Any]) -> dict[str, PlacesIn]:
+    """The fields that hold places in another one."""
+    hints = typing.get_type_hints(kind, include_extras=True) if field_hints(kind) else {}
+    extras = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: extra for name, given in extras.items() for extra in given if isinstance(extra, PlacesIn)}
+
+
 class Kinds:
     """The classes that a file may name."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.core.kinds import Kinds, Parts, field_hints, fits, state_name
+from fedrec.core.kinds import Kinds, Parts, field_hints, field_places, fits, state_name
 
 Flat = dict[str, NDArray[Any]]
 Form = tuple[np.dtype[Any], tuple[int, ...]]
@@ -185,6 +185,9 @@ class _Builder:
             made[n] = self.build(entry, f"{path}/{n}", hints.get(n, Any), depth + 1)
             if not fits(made[n], hints.get(n, Any)):
                 raise BadState(_misfit(f"the field {n!r} of {state_name(kind)}", made[n]))
+        for n, places in field_places(kind).items():
+            if n in made and places.other in made and (wrong := places.wrong(made[n], made[places.other])):
+                raise BadState(f"the field {n!r} of {state_name(kind)} {wrong}")
         try:
             return kind(**made)
         except Exception as problem:  # a class may check itself

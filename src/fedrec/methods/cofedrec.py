@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
 from fedrec.core.fold import add_rows
+from fedrec.core.kinds import PlacesIn
 from fedrec.core.messages import Float32, Rows, concatenate, per_client
 from fedrec.core.method import Keys, Reply, Update
 from fedrec.core.sums import Folding
@@ -46,9 +47,11 @@ from fedrec.methods._shared.server_steps import mean_fields, moved_by_mean, weig
 class CoServer(ItemServer):
     """The common table, and rows of one category for each group of users."""
 
-    category: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [k] items, ascending
+    category: Annotated[Int64, PlacesIn("items")] = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # [k] items, ascending
     rows: Float32 = field(default_factory=lambda: np.zeros((1, 0, 0), np.float32))  # [groups, k, d] against the common
-    group: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [clients]
+    group: Annotated[Int64, PlacesIn("rows")] = field(default_factory=lambda: np.zeros(0, np.int64))  # [clients]
 
 
 @dataclass(frozen=True)

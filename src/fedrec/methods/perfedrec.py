@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -18,6 +18,7 @@ from pydantic import Field
 from fedrec import keyed
 from fedrec.core.block import Block, World
 from fedrec.core.fold import Float64, add_rows, weighted_sum
+from fedrec.core.kinds import PlacesIn
 from fedrec.core.messages import Array, Float32, Rows, per_client
 from fedrec.core.method import Keys, Reply
 from fedrec.data.ragged import Int64, offsets
@@ -55,7 +56,9 @@ class ClusterServer:
     networks: Networks
     cluster_items: Float32  # [clusters, n_items, d]
     cluster_networks: Networks  # [clusters, ...]
-    labels: Int64  # [clients] cluster of each, -1 before the first upload
+    labels: Annotated[
+        Int64, PlacesIn("cluster_items", nobody=-1)
+    ]  # [clients] cluster of each, -1 before the first upload
     features: Float64  # [clients, numbers] what each was last clustered by
 
 

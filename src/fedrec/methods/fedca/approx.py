@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core import messages
 from fedrec.core.block import Block, World
+from fedrec.core.kinds import PlacesIn
 from fedrec.core.messages import Float32, Limit, per_client, per_interaction, per_user, shared
 from fedrec.core.method import Card, Keys, Reply, Update
 from fedrec.data.ragged import Int32, Int64
@@ -34,7 +35,7 @@ class FewServer:
     """The initial table, and every client's next mixture as differences from it."""
 
     base: Float32  # [n_items, d]
-    ids: Int32  # [clients, rows]
+    ids: Annotated[Int32, PlacesIn("base", nobody=1)]  # [clients, rows]
     values: Float32  # [clients, rows, d]
 
 

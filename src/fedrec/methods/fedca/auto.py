@@ -10,13 +10,14 @@ gains exactly nothing: no point is chosen that does not gain.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.core.block import Block
+from fedrec.core.kinds import PlacesIn
 from fedrec.core.messages import Float32
 from fedrec.data.ragged import Int64
 from fedrec.methods.fedca.settings import FedCaSettings
@@ -36,7 +37,7 @@ DOUBT = 20.0
 class Trials:
     """Who has which point, and what the points gained so far."""
 
-    points: Int64  # [clients] place in the grid; -1 before the first mixture
+    points: Annotated[Int64, PlacesIn("gains", nobody=-1)]  # [clients] place in the grid; -1 before the first mixture
     gains: Float64  # [grid] sum of reported gains, faded
     counts: Float64  # [grid] reports behind them, faded
     rounds: int = 0
