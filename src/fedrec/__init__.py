@@ -74,10 +74,11 @@ def run(
     from fedrec.data.load import IN_MEMORY
     from fedrec.experiment.notebook import bar
     from fedrec.experiment.prepare import load_data
-    from fedrec.experiment.resolve import resolve
+    from fedrec.experiment.resolve import refuse_federation, resolve
     from fedrec.experiment.run import execute
 
     named = isinstance(data, str | Path)
+    refuse_federation(method, options)
     shown, settings = bar(progress, method), resolve(method, {"data": str(data) if named else IN_MEMORY, **options})
     on_round, on_start = (None, None) if shown is None else (shown.round, shown.start)
     loaded = None if named else load_data(settings, data)

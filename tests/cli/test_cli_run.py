@@ -129,6 +129,15 @@ def test_own_data_in_a_file(fedrec: Cli, tmp_path: Path) -> None:
     assert all(line.split()[1].startswith("book") for line in done.out.splitlines())
 
 
+@pytest.mark.parametrize(
+    "more", [("--participation", 0.5), ("--rest",), ("--robust", "median"), ("--robust-share", 0.3)]
+)
+def test_nobody_takes_part_in_a_centralised_run(fedrec: Cli, more: tuple[object, ...]) -> None:
+    done = fedrec("run", "ease", *more)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"fedrec: ease is centralised: no clients take part; leave {more[0]} out\n"
+
+
 def test_a_failure_is_one_line_and_status_1(fedrec: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedrec.methods.references.controls import Popularity
 

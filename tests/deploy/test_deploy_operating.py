@@ -30,6 +30,7 @@ from fedrec.deploy.server.run_list import going_on, remember, runs
 from fedrec.deploy.steps import status
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute
 from fedrec.runs.folder import RunFolder
 
 SETTINGS = resolve("fedavg", {"data": "demo", "rounds": 4, "settings": {"epochs": 1, "dim": 4}})
@@ -53,6 +54,15 @@ def test_a_killed_servers_run_is_not_called_running(tmp_path: Path) -> None:
     assert "interrupted" in line
     assert "10 min ago" in line
     assert "--resume" in line
+
+
+def test_a_simulation_has_no_server_to_wait_for(tmp_path: Path) -> None:
+    path, meanwhile = tmp_path / "run", list[str]()
+    execute(SETTINGS, path, lambda record, _: meanwhile.append(status(RunFolder.open(path))[0]))
+    assert meanwhile[1] == f"{path}: a simulation, running or interrupted, round 2 of 4"
+    first, *rounds = status(RunFolder.open(path))
+    assert first == f"{path}: a simulation, done, round 4 of 4"
+    assert "valid HR@10/99 0." in rounds[-1]
 
 
 def test_a_run_shows_a_pulse_and_hears_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

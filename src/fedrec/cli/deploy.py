@@ -9,9 +9,9 @@ import typer
 
 from fedrec.cli import options as o
 from fedrec.cli import serve as service
-from fedrec.cli.progress import headline
 from fedrec.cli.result import print_items, write_json
 from fedrec.errors import BadInput
+from fedrec.evaluation.headline import headline
 
 if TYPE_CHECKING:  # imports that cost a second
     from fedrec.core.loop import Record

@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fedrec.evaluation.headline import headline
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from fedrec.core.loop import Progress, Record
     from fedrec.experiment.jobs import Job
     from fedrec.experiment.prepare import Prepared
-
-SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10", "F1@10", "HR@20")
-
-
-def headline(metrics: dict[str, float] | None, most: int = 3) -> str:
-    """The first few metrics that matter, as text."""
-    known = metrics or {}
-    return "  ".join([f"{name} {known[name]:.4f}" for name in SHOWN if name in known][:most])
 
 
 class Watch:

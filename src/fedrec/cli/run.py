@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """Train a method and evaluate it; the result is printed, and kept in a run folder."""
     from fedrec.experiment import run as running
-    from fedrec.experiment.resolve import resolve
+    from fedrec.experiment.resolve import refuse_federation, resolve
     from fedrec.report.export.exporting import exported, sinks
     from fedrec.runs.folder import free_folder
     from fedrec.runs.recipes import read_recipes
@@ -49,7 +49,8 @@ def run(
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
-        settings = resolve(method, o.given(context), read_recipes(recipe))
+        refuse_federation(method, given := o.given(context))
+        settings = resolve(method, given, read_recipes(recipe))
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
         watch, folder = Watch(settings.method, quiet), out or free_folder(Path("runs"), label)
         work = partial(running.execute, settings, folder)

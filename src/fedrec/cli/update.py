@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedrec.cli import options as o
-from fedrec.cli.progress import Watch, headline
+from fedrec.cli.progress import Watch
 from fedrec.cli.result import print_result, write_json
 from fedrec.cli.run import resumable
+from fedrec.evaluation.headline import headline
 
 if TYPE_CHECKING:
     from fedrec.core.loop import Progress

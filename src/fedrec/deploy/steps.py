@@ -26,6 +26,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
 from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
+from fedrec.evaluation.headline import headline
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.atomic import private_folder, writing_to
 from fedrec.runs.folder import RunFolder
@@ -230,13 +231,15 @@ class _Ending:
 
 def status(folder: RunFolder) -> list[str]:
     """Where a run stands, in a few lines."""
-    said = read_served(folder.path) or {}
-    records = folder.records()
-    lines = [f"{folder.path}: {state_of(folder.path)}, round {len(records)} of {folder.settings().rounds}"]
+    served, records, settings = read_served(folder.path), folder.records(), folder.settings()
+    said, state = served or {}, state_of(folder.path)
+    if served is None and settings.runtime != "flower":
+        state = "a simulation, " + ("done" if folder.finished else "running or interrupted")
+    lines = [f"{folder.path}: {state}, round {len(records)} of {settings.rounds}"]
     if said.get("reason"):
         lines.append(f"  {said['reason']}")
     for record in records[-3:]:
-        shown = "  ".join(f"{name} {value:.4f}" for name, value in list((record["valid"] or {}).items())[6:8])
-        lines.append(f"  round {record['round']}  loss {record['loss']:.4f}  valid {shown}")
+        shown = f"  valid {headline(record['valid'])}" if record["valid"] else ""
+        lines.append(f"  round {record['round']}  loss {record['loss']:.4f}{shown}")
         lines += [f"    missing: {who}" for who in record["missing"]]
     return lines

@@ -52,6 +52,15 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     return settings
 
 
+def refuse_federation(method: str, given: Mapping[str, Any]) -> None:
+    """What says who takes part, or how uploads are looked at, would not change a single centralised run."""
+    if issubclass(find_method(name_of(method)), Reference):
+        for name in ("participation", "rest", "robust", "robust_factor", "robust_share"):
+            if name in given:
+                option = "--" + name.replace("_", "-")
+                raise BadInput(f"{name_of(method)} is centralised: no clients take part; leave {option} out")
+
+
 def within_budget(
     kind: Any, own: Mapping[str, Any], base: Mapping[str, Any], said: Mapping[str, Any]
 ) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 
 from fedrec.deploy.ports import bound
 from fedrec.deploy.server.pulse import duration
+from fedrec.evaluation.headline import SHOWN
 from fedrec.report.model.series import Series
 from fedrec.report.page import figures
 from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, paragraphs, tiles
@@ -33,8 +34,6 @@ from fedrec.serve.following import Followed, Follower, shown
 
 EVERY = 1.0
 """Seconds between two looks."""
-SHOWN = ("HR@10/99", "NDCG@10/99", "HR@10", "NDCG@10", "F1@10")
-"""Metrics to draw, the first that a run has."""
 PLACES = ("state", "curves", "missing", "runs")
 """Parts of the page that change."""
 
