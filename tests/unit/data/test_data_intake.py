@@ -323,3 +323,56 @@ def test_a_fingerprint_knows_the_interactions_and_nothing_else(write: Write, tmp
     timeless = fingerprint(load(table.drop_columns("time"))).whole
     assert timeless != whole
     assert fingerprint(load(table.drop_columns("time"), client_groups=2)).whole != timeless
+
+
+def in_parts(folder: Path, *parts: dict[str, list[Any]]) -> Path:
+    """A folder as Spark leaves one."""
+    folder.mkdir()
+    (folder / "_SUCCESS").touch()
+    for number, part in enumerate(parts):
+        parquet.write_table(pa.table(part), folder / f"part-{number:05d}-c000.snappy.parquet")
+    return folder
+
+
+def test_a_folder_of_parquet_parts_is_one_table(tmp_path: Path) -> None:
+    one = pa.table({"user": ["a", "b", "c", "a"], "item": [1, 2, 3, 4], "timestamp": [5, 6, 7, 8]})
+    parquet.write_table(one, tmp_path / "one.parquet")
+    folder = in_parts(
+        tmp_path / "parts.parquet",
+        {"user": ["a", "b"], "item": [1, 2], "timestamp": [5, 6]},
+        {"timestamp": [], "user": [], "item": []},  # Spark writes empty ones, and columns may change places
+        {"item": [3, 4], "user": ["c", "a"], "timestamp": [7, 8]},
+    )
+    assert fingerprint(load(folder)).whole == fingerprint(load(tmp_path / "one.parquet")).whole
+    assert understood(load(folder)).rows == 4
+    assert triples(load(folder, columns="user=item,item=user"))[0][:2] == ("1", "a")
+
+
+def test_a_bad_row_of_a_part_is_named(tmp_path: Path) -> None:
+    good = {"user": ["a", "b"], "item": [1.0, 2.0]}
+    folder = in_parts(tmp_path / "parts", good, {"user": ["c", "d", "e"], "item": [3.0, 4.0, 4.5]})
+    assert "part-00001-c000.snappy.parquet row 3: item id 4.5 is not a whole number" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (
+            {"user": ["c"], "name": ["x"]},
+            "holds tables with different columns: part-00001-c000.snappy.parquet has user",
+        ),
+        ({"user": [["c"]], "item": [1]}, "row 1: user ids of type list"),
+        ({"user": ["c"], "item": ["x"]}, "its parts do not fit together"),
+    ],
+)
+def test_parts_that_are_not_one_table_are_refused(tmp_path: Path, second: dict[str, list[Any]], said: str) -> None:
+    assert said in refused(in_parts(tmp_path / "parts", {"user": ["a", "b"], "item": [1, 2]}, second))
+
+
+def test_parts_have_the_limit_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = {"user": [f"u{n}" for n in range(1000)], "item": list(range(1000))}
+    folder = in_parts(tmp_path / "parts", part, part, part)
+    monkeypatch.setenv("FEDREC_MAX_BYTES", "40000")
+    assert "parts holds more than 40000 bytes" in refused(folder)
+    monkeypatch.setenv("FEDREC_MAX_BYTES", "400000")
+    assert len(load(folder)) == 1000

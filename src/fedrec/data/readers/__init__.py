@@ -11,11 +11,11 @@ from fedrec.data import limits
 from fedrec.data.readers import (
     delimited,
     movielens,
+    parquet_table,
     publishers,
     ready_split,
     recbole,
     sequences,
-    typed,
     yelp,
 )
 from fedrec.data.readers.rows import Rows
@@ -28,7 +28,7 @@ READERS: dict[str, Callable[..., Rows]] = {
     "movielens-titled": movielens.read_titled,
     "delimited": delimited.read,
     "published": partial(delimited.read, given=False, cut_end=True),
-    "parquet": typed.read_parquet,
+    "parquet": parquet_table.read,
     "sequences": sequences.read,
     "ready-split": ready_split.read,
     "lastfm": publishers.lastfm,
@@ -66,8 +66,8 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
     if not path.exists():
         raise BadInput(f"no such file or folder: {path}")
     if path.is_dir() and not ready_split.part_files(path):
-        path = _only_file(path)
-    form = "ready-split" if path.is_dir() else format_of(path)
+        path = _only_table(path)
+    form = format_of(path) if path.is_file() else "ready-split" if ready_split.part_files(path) else "parquet"
     if not columns:
         return READERS[form](path)
     if form not in NAMED:
@@ -88,8 +88,8 @@ def format_of(path: Path) -> str:
     return "sequences" if sequences.looks_like(lines) else "delimited"
 
 
-def _only_file(folder: Path) -> Path:
-    """The file of interactions in a folder, where there is no doubt which it is."""
+def _only_table(folder: Path) -> Path:
+    """The file of interactions in a folder, where there is no doubt which it is; itself, of a table in parts."""
     for pattern, _ in KNOWN_FILES:
         found = sorted(folder.glob(pattern))
         if len(found) == 1:
@@ -98,5 +98,7 @@ def _only_file(folder: Path) -> Path:
     likely = [path for path in files if path.name.startswith(("ratings", "interactions"))] or files
     if len(likely) == 1:
         return likely[0]
+    if not files and parquet_table.part_files(folder):
+        return folder
     names = limits.names([path.name for path in files]) or "no data file"
     raise BadInput(f"{folder} holds {names}; name one file, or make it a ready split (train, valid, test)")

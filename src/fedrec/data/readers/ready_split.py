@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fedrec.data.interactions import TEST, TRAIN, VALID
-from fedrec.data.readers import delimited, movielens, typed
+from fedrec.data.readers import delimited, movielens, parquet_table
 from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
 
@@ -38,7 +38,7 @@ def read(folder: Path) -> Rows:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = typed.read_parquet(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
+        piece = parquet_table.read(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
         pieces.append((part, piece))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):

@@ -1,30 +1,24 @@
-"""Tables whose columns have types: Parquet files and DataFrames."""
+"""Tables whose columns have types: what is in Parquet files and DataFrames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import parquet
 
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
 from fedrec.data.readers.faults import SHARE, Faults
-from fedrec.data.readers.rows import Rows
+from fedrec.data.readers.rows import Place, Rows
 from fedrec.data.readers.values import Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
 FRAME = "DataFrame"
-CELL = 8
-"""Bytes that a cell takes at least, once it is read."""
-NAMES = 1 << 24
-"""Bytes of names, and number of things, in a file's own description."""
 TEXT = ("user", "item", "client", "title")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FAILURES = (
@@ -73,50 +67,19 @@ def _as_arrow(frame: Any) -> pa.Table:
     return pa.table(frame)
 
 
-def read_parquet(path: Path, *, chosen: Mapping[str, str] | None = None, share: float = SHARE) -> Rows:
-    """Rows of a Parquet file; columns are recognised by name as in a CSV with a header."""
-    if not path.is_file():
-        raise BadInput(f"cannot read {path}: not a plain file")
-    try:
-        limit = limits.unpacked(path.stat().st_size)
-        options = {
-            "thrift_string_size_limit": NAMES,
-            "thrift_container_size_limit": NAMES,
-            "page_checksum_verification": True,
-        }
-        with parquet.ParquetFile(path, **options) as file:
-            schema, meta = file.schema_arrow, file.metadata
-            found = [str(name) for name in schema.names]
-            used = wanted(found, str(path), chosen)
-            kinds: dict[str, Any] = {name: schema.field(name).type for name in used.values()}
-            for what, name in used.items():
-                if pa.types.is_nested(kinds[name]):
-                    raise _unusable(f"{path} row 1", what, kinds[name])
-            # what is said once in the file stays said once in memory
-            texts = [name for name, kind in kinds.items() if _is_text(kind) or _is_bytes(kind)]
-            rows, groups = meta.num_rows, [meta.row_group(index) for index in range(meta.num_row_groups)]
-            cells = sum(max(CELL, _width(kind)) for kind in kinds.values())
-            if max(rows, sum(group.num_rows for group in groups)) * cells > limit:
-                raise limits.too_large(path, limit)
-            if sum(group.total_byte_size for group in groups) > limits.largest():
-                raise limits.too_large(path, limits.largest())
-        with parquet.ParquetFile(path, read_dictionary=texts, **options) as file:
-            table = file.read(list(used.values()))
-    except FAILURES as problem:
-        raise limits.unreadable(path, str(problem) or type(problem).__name__) from problem
-    try:
-        return rows_of_table(table, used, found, str(path), "Parquet", share)
-    except BadInput as bad:
-        raise bad if str(path) in str(bad) else BadInput(f"{path}: {bad}") from bad
-
-
 def rows_of_table(
-    table: pa.Table, used: Mapping[str, str], found: list[str], source: str, form: str, share: float
+    table: pa.Table,
+    used: Mapping[str, str],
+    found: list[str],
+    source: str,
+    form: str,
+    share: float,
+    place: Place | None = None,
 ) -> Rows:
     """Rows of a table that has at least the used columns; ``found`` are all there were."""
     if table.num_rows == 0:
         raise BadInput(f"{source} has no rows; it needs at least one interaction")
-    faults = Faults(table.num_rows, lambda row: f"{source} row {row + 1}", share)
+    faults = Faults(table.num_rows, place or (lambda row: f"{source} row {row + 1}"), share)
     plain: dict[str, pa.ChunkedArray] = {}
     ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
     times: Times | None = None
@@ -130,7 +93,7 @@ def rows_of_table(
             elif what == "time":
                 times = _as_times(plain[what])
         except FAILURES as problem:
-            raise _unusable(faults.place(0), what, column.type) from problem
+            raise unusable(faults.place(0), what, column.type) from problem
     understood = Understood(
         source=source,
         form=form,
@@ -141,7 +104,7 @@ def rows_of_table(
     return meanings.rows_of(plain, faults, understood, given=True, ratings=ratings, times=times)
 
 
-def _unusable(place: str, what: str, kind: Any) -> BadInput:
+def unusable(place: str, what: str, kind: Any) -> BadInput:
     """The refusal of a column whose values mean nothing here."""
     usable = {"rating": "numbers", "time": "numbers or dates"}.get(what, "text or integers")
     plural = " ids" if what in ("user", "item", "client") else "s"
@@ -154,7 +117,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(kind):
         widest = 0
         for chunk in column.chunks:
-            if _is_text(kind.value_type) or _is_bytes(kind.value_type):
+            if is_text(kind.value_type) or is_bytes(kind.value_type):
                 widest = max(widest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
         if widest > 4 * limits.ID:  # a long text, stored once, would be written out for every row
             raise BadInput(f"a cell is longer than {4 * limits.ID} bytes; ids have at most {limits.ID} characters")
@@ -178,22 +141,17 @@ def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedAr
     return pc.cast(column, pa.string())
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _is_bytes(kind: Any) -> bool:
+def is_bytes(kind: Any) -> bool:
     """Bytes of any length: what many programs call text in a Parquet file."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def _width(kind: Any) -> int:
-    """Bytes of a value that is stored as so many bytes; 0 for all others."""
-    return int(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else 0
-
-
 def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    if _is_text(column.type):
+    if is_text(column.type):
         values, bad, _ = numbers(pc.cast(column, pa.string()))
         return values, bad
     values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
@@ -201,7 +159,7 @@ def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _as_times(column: pa.ChunkedArray) -> Times:
-    if _is_text(column.type):
+    if is_text(column.type):
         return moments(pc.cast(column, pa.string()))
     missing = np.asarray(pc.is_null(column).to_numpy(), dtype=np.bool_)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
