@@ -325,7 +325,7 @@ def test_a_fingerprint_knows_the_interactions_and_nothing_else(write: Write, tmp
     assert fingerprint(load(table.drop_columns("time"), client_groups=2)).whole != timeless
 
 
-def in_parts(folder: Path, *parts: dict[str, list[Any]]) -> Path:
+def in_parts(folder: Path, *parts: Any) -> Path:
     """A folder as Spark leaves one."""
     folder.mkdir()
     (folder / "_SUCCESS").touch()

@@ -39,6 +39,7 @@ from fedrec.deploy.messages.inspection import Template
 from fedrec.deploy.messages.letters import Answer, Ask, Fault, Hello
 from fedrec.deploy.server.exchange import Exchange, Exchanged, Part, Taken
 from fedrec.deploy.server.folding import Fold
+from fedrec.deploy.server.room import refuse_too_many, state_of
 from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
@@ -85,6 +86,7 @@ class Federation:
     def __post_init__(self) -> None:
         self.form = wire.Form.of(self.method.settings)
         self.chain = outgoing(self.method.settings)
+        refuse_too_many(self.method, self.roster, self.world)
         self.server: Any = self.method.start_server(self.world, Keys(self.seed, 0))
         self.taken: dict[str, int] = {place.name: 0 for place in self.roster.places}
         self.template = Template.of(self.method, self.server, self.world, self.seed)
@@ -159,10 +161,7 @@ class Federation:
 
     def _keeps_state_per_client(self) -> bool:
         """Whether the server's state grows with the clients; tried small, because newcomers may claim any number."""
-        two, three = (
-            shapes(self.method.start_server(replace(self.world, n_users=n, n_clients=n), Keys(self.seed, 0)))
-            for n in (2, 3)
-        )
+        two, three = (shapes(state_of(self.method, self.world, n)) for n in (2, 3))
         return two != three
 
     def evaluate(self, number: int) -> Evaluated:

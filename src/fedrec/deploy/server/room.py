@@ -1,0 +1,58 @@
+"""Whether the server has room for the clients that nodes claim: a node may claim any number of them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fedrec.core.block import World
+from fedrec.core.method import Keys, Method
+from fedrec.core.state import flatten
+from fedrec.data.limits import size
+from fedrec.deploy.server.roster import Roster
+from fedrec.errors import BadInput
+from fedrec.memory import MIB, available_mb
+
+COPIES = 2
+"""Of the server's state at a time: a round makes a new one and leaves the old one as it was."""
+
+
+def state_of(method: Method[Any, Any, Any, Any], world: World, clients: int) -> Any:
+    """The server's first state for so many clients."""
+    return method.start_server(replace(world, n_users=clients, n_clients=clients), Keys(0, 0))
+
+
+def growth(method: Method[Any, Any, Any, Any], world: World) -> int:
+    """Bytes by which the server's first state for all clients is larger than for two: with them or with their pairs."""
+
+    def stored(clients: int) -> int:
+        return sum(array.nbytes for array in flatten(state_of(method, world, clients))[0].values())
+
+    two, more = stored(2), world.n_clients - 2
+    each = stored(3) - two
+    each_pair = stored(4) - 2 * each - two
+    return more * each + more * (more - 1) // 2 * each_pair
+
+
+def room_mb(method: Method[Any, Any, Any, Any]) -> float:
+    """What is free for the server's state, in MiB; tables of many clients may lie on disk."""
+    free = available_mb()
+    if "tables_dir" in type(method.settings).model_fields:
+        place = Path(method.settings.tables_dir or tempfile.gettempdir()).absolute()
+        there = next(folder for folder in (place, *place.parents) if folder.is_dir())
+        free += shutil.disk_usage(there).free / MIB
+    return free
+
+
+def refuse_too_many(method: Method[Any, Any, Any, Any], roster: Roster, world: World) -> None:
+    """Before memory is taken: there is room for what the clients' state will need, or who claims most is named."""
+    needed, free = COPIES * growth(method, world), int(room_mb(method) * MIB)
+    if needed > free:
+        most = max(roster.places, key=lambda place: len(place.client_keys))
+        raise BadInput(
+            f"{method.name} keeps {size(needed)} for the {world.n_clients} clients that nodes say they have, and "
+            f"{size(free)} are free here; {most.name} says {len(most.client_keys)}: if that is not so, revoke its key"
+        )
