@@ -387,6 +387,15 @@ def test_a_place_that_is_none_is_no_index_error(
     assert f"has {number} where" in line
 
 
+@pytest.mark.parametrize("number", [10**6, -5])
+def test_a_row_that_is_none_in_a_clients_own_table(fedrec: Cli, tmp_path: Path, number: int) -> None:
+    file = killed("fedca-approx", {"rho": 0.5}, tmp_path / "stopped")
+    good, arrays, about = parts(file)
+    arrays["/state/private/ids"].reshape(-1)[0] = number
+    craft(file, json.dumps(good), arrays, about)
+    assert f"the field 'ids' of FewPrivate has {number} where" in refused(fedrec, file)
+
+
 def test_a_file_edited_on_purpose_is_refused(fedrec: Cli, finished: Path, stopped: Path) -> None:
     for folder in (finished, stopped):
         file = folder / "settings.yaml"

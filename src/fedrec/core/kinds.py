@@ -51,9 +51,13 @@ class PlacesIn:
 
     def wrong(self, numbers: Any, of: Any) -> str | None:
         """What is wrong with the numbers, as the end of a sentence."""
-        low, high = min(self.nobody, 0), len(of) - 1 + max(self.nobody, 0)
-        outside = numbers[(numbers < low) | (numbers > high)]
-        return f"has {outside[0]} where {low} to {high} belong" if outside.size else None
+        return outside(numbers, min(self.nobody, 0), len(of) - 1 + max(self.nobody, 0))
+
+
+def outside(numbers: Any, low: int, high: int) -> str | None:
+    """What is wrong with numbers that are not all from ``low`` to ``high``, as the end of a sentence."""
+    wrong = numbers[(numbers < low) | (numbers > high)]
+    return f"has {wrong[0]} where {low} to {high} belong" if wrong.size else None
 
 
 def field_places(kind: type[Any]) -> dict[str, PlacesIn]:

@@ -56,6 +56,15 @@ class Range:
 ANY = Range()
 
 
+def item_limits(kind: type[Any], n_items: int | None) -> dict[str, int]:
+    """The fields of a message or of private state that hold items, and the largest number in each."""
+    if n_items is None:
+        return {}
+    limits = {Limit.ITEM: n_items - 1, Limit.ITEMS: n_items}
+    given = {spec.name: spec.metadata.get("range", ANY).high for spec in dataclasses.fields(kind)}
+    return {name: limits[high] for name, high in given.items() if isinstance(high, Limit) and high in limits}
+
+
 def _field(
     axis: Axis, protect: bool, low: Bound, high: Bound, counted_by: str | None = None, listed: bool = False
 ) -> Any:

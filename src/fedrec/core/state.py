@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrec.core.kinds import Kinds, Parts, field_hints, field_places, fits, state_name
+from fedrec.core.kinds import Kinds, Parts, field_hints, field_places, fits, outside, state_name
+from fedrec.core.messages import item_limits
 
 Flat = dict[str, NDArray[Any]]
 Form = tuple[np.dtype[Any], tuple[int, ...]]
@@ -37,6 +38,8 @@ class Expected:
     kinds: Kinds = field(default_factory=Kinds)
     forms: Mapping[str, Form] = field(default_factory=dict)
     """Of arrays whose form is known, by their place: compiled code takes their lengths for granted."""
+    n_items: int | None = None
+    """Of the data, where it is known: fields that hold items then hold no others."""
 
     @property
     def optional(self) -> Any:
@@ -53,12 +56,12 @@ def expect(*whole: Any, **parts: Any) -> Expected:
     return Expected(Parts(hints) if parts else _hint_of(*whole), Kinds(*whole, *parts.values()))
 
 
-def alike(**parts: Any) -> Expected:
+def alike(n_items: int | None = None, **parts: Any) -> Expected:
     """What must be read: a dictionary of exactly these parts, each like a live value, arrays of the same form.
 
     Arrays that are not there yet may come.
     """
-    found = expect(**parts)
+    found = replace(expect(**parts), n_items=n_items)
     return replace(found, forms={path: (part.dtype, part.shape) for path, part in flatten(parts)[0].items()})
 
 
@@ -102,7 +105,7 @@ def shapes(value: Any) -> dict[str, tuple[int, ...]]:
 
 def unflatten(arrays: Flat, structure: str, expected: Expected = Expected()) -> Any:
     """The value whose parts :func:`flatten` gave, if it is what is expected; :class:`BadState` where it is not."""
-    builder = _Builder(arrays, expected.kinds)
+    builder = _Builder(arrays, expected.kinds, expected.n_items)
     value = builder.build(parse_json(structure), "", expected.hint, 0)
     if not fits(value, expected.hint):
         raise BadState(_misfit("it", value))
@@ -139,8 +142,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 class _Builder:
     """Puts a value together from its structure, checking every step."""
 
-    def __init__(self, arrays: Flat, kinds: Kinds) -> None:
-        self.arrays, self.kinds = arrays, kinds
+    def __init__(self, arrays: Flat, kinds: Kinds, n_items: int | None) -> None:
+        self.arrays, self.kinds, self.n_items = arrays, kinds, n_items
         self.unused = set(arrays)
 
     def build(self, spec: Any, path: str, hint: Any, depth: int) -> Any:
@@ -187,6 +190,9 @@ class _Builder:
                 raise BadState(_misfit(f"the field {n!r} of {state_name(kind)}", made[n]))
         for n, places in field_places(kind).items():
             if n in made and places.other in made and (wrong := places.wrong(made[n], made[places.other])):
+                raise BadState(f"the field {n!r} of {state_name(kind)} {wrong}")
+        for n, most in item_limits(kind, self.n_items).items():
+            if isinstance(made.get(n), np.ndarray) and (wrong := outside(made[n], 0, most)):
                 raise BadState(f"the field {n!r} of {state_name(kind)} {wrong}")
         try:
             return kind(**made)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ class RunFolder:
         state, best = expected.hint, expected.optional
         whole = Parts({"state": state, "best_state": best, "best_per_user": PerUser | None})
         forms = {f"/{part}{at}": form for part in ("state", "best_state") for at, form in expected.forms.items()}
-        content, about = load_state(path, Expected(whole, expected.kinds, forms), START_OVER)
+        content, about = load_state(path, replace(expected, hint=whole, forms=forms), START_OVER)
         try:
             if not fits(about, _ABOUT) or not 0 <= about["best_round"] <= about["round"]:
                 raise BadState("it does not say where the run stood")

@@ -65,7 +65,7 @@ class Clients:
 
     def expected(self) -> Expected:
         """What a snapshot that comes from a file must be."""
-        return alike(server=self.server, private=self.private)
+        return alike(self.people.world.n_items, server=self.server, private=self.private)
 
     def restore(self, state: Any) -> None:
         # a deep copy: local work may write private arrays in place

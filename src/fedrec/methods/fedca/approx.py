@@ -44,7 +44,7 @@ class FewPrivate(messages.Private):
     """User vectors, and the client's own last table as differences."""
 
     users: Float32 = per_user()  # [users, d]
-    ids: Int32 = per_client()  # [clients, rows]
+    ids: Int32 = per_client(low=0, high=Limit.ITEMS)  # [clients, rows]
     values: Float32 = per_client()  # [clients, rows, d]
 
 
