@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedrec.data import limits
 from fedrec.data.interactions import Interactions, numeric_order, renumbered
+from fedrec.data.ragged import Int32, Int64, Ragged, listed
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import FARTHEST
 from fedrec.data.understood import ORDER_ONLY, Understood
@@ -23,30 +24,40 @@ FIXED_WIDTH = 8
 def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interactions:
     """Number users and items, merge repeats, order by user and time.
 
-    Of a repeated pair the earliest row stays; the last, in a person's own file. A rating above 0 is an
-    interaction; with ``min_rating``, one of at least that. Ids are numbered in numeric order where all are whole
-    numbers, else in text order, so the numbering depends on the ids alone.
+    Of a repeated pair the earliest row stays; the last, in a person's own file with times, whatever its rating. A
+    rating above 0 is an interaction; with ``min_rating``, one of at least that. Ids are numbered in numeric order where
+    all are whole numbers, else in text order, so the numbering depends on the ids alone.
     """
     users, user_ids = _dense(rows.users, "user", rows)
     items, item_ids = _dense(rows.items, "item", rows)
     clients = client_ids = None
     if rows.clients is not None:
         clients, client_ids = _dense(rows.clients, "client", rows)
-    keep = _rated(rows, name, min_rating)
-    order = keep[np.lexsort((keep, *([] if rows.times is None else [rows.times[keep]]), users[keep]))]
+    rated = _rated(rows, name, min_rating)
+    ordered = np.lexsort((*([] if rows.times is None else [rows.times]), users))
     last = rows.given and rows.times is not None
-    order = _one_of_each_pair(order, rows, users, items, len(item_ids), last)
+    if last:  # who rated twice has changed their mind
+        order = _one_of_each_pair(ordered, rows, users, items, len(item_ids), last)
+        merged, order = len(rows) - len(order), order[rated[order]]
+        below = len(rows) - merged - len(order)
+    else:
+        below, kept = int((~rated).sum()), ordered[rated[ordered]]
+        order = _one_of_each_pair(kept, rows, users, items, len(item_ids), last)
+        merged = len(kept) - len(order)
+    if not len(order):
+        raise BadInput(f"{name}: of no user and item the last rating is {_least(min_rating)}")
     understood = replace(
         rows.understood or Understood(name, "", len(rows)),
         least_rating=min_rating,
-        below_rating=len(rows) - len(keep),
-        merged=len(keep) - len(order),
+        below_rating=below,
+        merged=merged,
         kept_repeat="last" if last else "earliest",
     )
 
-    used_users, users = renumbered(users[order])
-    used_items, items = renumbered(items[order])
-    user_ids, item_ids = user_ids[used_users], item_ids[used_items]
+    used_users, numbers = renumbered(users[order])
+    used_items, chosen = renumbered(items[order])
+    low = None if below == 0 else _low(users[~rated], items[~rated], used_users, used_items, (numbers, chosen))
+    users, items, user_ids, item_ids = numbers, chosen, user_ids[used_users], item_ids[used_items]
     titles, said = _titles(rows, item_ids)
     client_of_user = None
     if clients is not None and client_ids is not None:
@@ -64,6 +75,7 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
         client_of_user=client_of_user,
         client_ids=client_ids,
         part=None if rows.part is None else rows.part[order],
+        rated_low=low,
         notes=(*rows.notes, *understood.passed_over(), *said),
         understood=None if rows.understood is None else understood,
     )
@@ -81,18 +93,38 @@ def _whole(times: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
     return parts.astype(np.int64) if float(np.abs(parts).max()) < FARTHEST else whole
 
 
-def _rated(rows: Rows, name: str, min_rating: float | None) -> NDArray[np.int64]:
-    """The rows that are interactions by their rating."""
+def _rated(rows: Rows, name: str, min_rating: float | None) -> NDArray[np.bool_]:
+    """Which rows are interactions by their rating."""
     if rows.ratings is None:
         if min_rating is not None:
             raise BadInput(f"{name} has no ratings, so a least rating says nothing; leave --min-rating out")
-        return np.arange(len(rows))
-    keep = np.flatnonzero(rows.ratings > 0 if min_rating is None else rows.ratings >= min_rating)
-    if len(keep) == 0 and min_rating is None:
+        return np.ones(len(rows), np.bool_)
+    rated = np.asarray(rows.ratings > 0 if min_rating is None else rows.ratings >= min_rating)
+    if not rated.any() and min_rating is None:
         raise BadInput(f"{name}: no row has a rating above 0; a rating above 0 is an interaction")
-    if len(keep) == 0:
+    if not rated.any():
         raise BadInput(f"{name}: no row has a rating of {min_rating:g} or more (the most is {rows.ratings.max():g})")
-    return keep
+    return rated
+
+
+def _least(min_rating: float | None) -> str:
+    return "above 0" if min_rating is None else f"{min_rating:g} or more"
+
+
+def _low(
+    users: NDArray[np.int32], items: NDArray[np.int32], used_users: Int64, used_items: Int64, kept: tuple[Int32, Int32]
+) -> Ragged:
+    """Items that each user who is left rated too low, of those that are left; a pair that counts is none of them."""
+    user, item = (_place_among(ids, used) for ids, used in ((users, used_users), (items, used_items)))
+    there, wide = (user >= 0) & (item >= 0), np.int64(len(used_items))
+    there[there] = ~np.isin(user[there] * wide + item[there], kept[0] * wide + kept[1])
+    return listed(user[there], item[there], len(used_users))
+
+
+def _place_among(ids: NDArray[np.int32], used: Int64) -> Int64:
+    """The place of each id among those in use, -1 where it is not in use."""
+    place = np.minimum(np.searchsorted(used, ids), len(used) - 1)
+    return np.where(used[place] == ids, place, -1)
 
 
 def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.str_]]:

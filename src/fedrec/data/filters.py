@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.data.interactions import Interactions, renumbered
+from fedrec.data.ragged import placed
 from fedrec.errors import BadInput
 
 
@@ -33,6 +34,11 @@ def keep_users(data: Interactions, stay: NDArray[np.bool_]) -> Interactions:
     rows = stay[data.users]
     new_user = np.cumsum(stay, dtype=np.int32) - np.int32(1)
     used, items = renumbered(data.items[rows])
+    low = None if data.rated_low is None else data.rated_low.take(np.flatnonzero(stay))
+    if low is not None:
+        place = np.full(data.n_items, -1)
+        place[used] = np.arange(len(used))
+        low = placed(low, place)
     client_of_user, client_ids = data.client_of_user, data.client_ids
     if client_of_user is not None:
         held, client_of_user = renumbered(client_of_user[stay])
@@ -48,6 +54,7 @@ def keep_users(data: Interactions, stay: NDArray[np.bool_]) -> Interactions:
         client_of_user=client_of_user,
         client_ids=client_ids,
         part=None if data.part is None else data.part[rows],
+        rated_low=low,
     )
 
 
@@ -69,4 +76,5 @@ def replicate(data: Interactions, copies: int) -> Interactions:
         user_ids=ids,
         times=None if data.times is None else np.tile(data.times, copies),
         part=None if data.part is None else np.tile(data.part, copies),
+        rated_low=None if data.rated_low is None else data.rated_low.take(np.tile(np.arange(data.n_users), copies)),
     ).with_notes(f"every user {copies} times")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
-from fedrec.data.ragged import Int32, Int64, offsets
+from fedrec.data.ragged import Int32, Int64, Ragged, offsets
 from fedrec.data.understood import Understood
 
 TRAIN, VALID, TEST = 0, 1, 2
@@ -43,6 +43,8 @@ class Interactions:
     """Names of the clients, where the data has them."""
     part: NDArray[np.int8] | None = None
     """TRAIN, VALID or TEST for each interaction, where the data comes ready split."""
+    rated_low: Ragged | None = None
+    """Items each user rated too low to count as an interaction, ascending: neither learnt from nor recommended."""
     notes: tuple[str, ...] = field(default=())
     """What was done on the way in (filters, merged repeats), for the run's record."""
     understood: Understood | None = None

@@ -45,6 +45,21 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.counts)
 
 
+def listed(owners: NDArray[np.integer], values: NDArray[np.integer], count: int) -> Ragged:
+    """Values as one ascending list per owner, each once."""
+    if not len(values):
+        return Ragged(np.zeros(count + 1, np.int64), np.zeros(0, np.int32))
+    wide = np.int64(values.max()) + 1
+    owner, value = np.divmod(np.unique(owners.astype(np.int64) * wide + values), wide)
+    return Ragged(offsets(np.bincount(owner, minlength=count)), value.astype(np.int32))
+
+
+def placed(lists: Ragged, places: NDArray[np.integer]) -> Ragged:
+    """The lists with ``places[value]`` for each value, ascending; those whose place is below 0 are left out."""
+    values = places[lists.values]
+    return listed(lists.owners[values >= 0], values[values >= 0], len(lists))
+
+
 def consecutive(index: NDArray[np.integer]) -> bool:
     """Whether the indices ascend by one, so that a slice does instead of a copy."""
     return len(index) > 0 and int(index[-1]) - int(index[0]) + 1 == len(index) and bool((np.diff(index) == 1).all())

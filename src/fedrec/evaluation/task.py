@@ -57,6 +57,11 @@ class Task:
         return sort_lists(by_user(self.data, np.argsort(self.data.users, kind="stable")))
 
     @cached_property
+    def known(self) -> Ragged:
+        """Those, and what they rated too low to count as touched: none of them is recommended."""
+        return self.observed if self.data.rated_low is None else union(self.observed, self.data.rated_low)
+
+    @cached_property
     def numbers(self) -> Int64 | None:
         """``[n_items]`` the data's own item numbers, where all ids are numbers."""
         ids = self.data.item_ids.tolist()

@@ -120,10 +120,15 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
     if not lost_users:
         lost["clients"] = len(set(known.people.client_ids) - set(people.client_ids))
         wide, owned = np.int64(data.n_items), known.owned
-        there = data.users * wide + data.items
-        gone = items[owned.values] < 0
-        had = people.users[users[owned.owners]] * wide + items[owned.values]
-        lost["interactions"] = int((gone | ~np.isin(had, there)).sum())
+        learnt, low = known.people.block.train, data.rated_low or Ragged(np.zeros(1, np.int64), np.zeros(0, np.int32))
+        counts = data.users * wide + data.items
+        there = np.concatenate([counts, low.owners * wide + low.values])
+
+        def missing(lists: Ragged, among: Int64) -> Int64:
+            pairs = people.users[users[lists.owners]] * wide + items[lists.values]
+            return pairs[(items[lists.values] < 0) | ~np.isin(pairs, among)]
+
+        lost["interactions"] = len(np.union1d(missing(owned, there), missing(learnt, counts)))
     said = [f"{count} {name[:-1] if count == 1 else name}" for name, count in lost.items() if count]
     if said:
         raise BadInput(

@@ -50,7 +50,7 @@ class Known:
     titles: NDArray[np.object_] | None
     user_ids: NDArray[np.str_]
     owned: Ragged
-    """All items each user has, trained on or held out, ascending: none of them is recommended."""
+    """All items each user has, trained on or held out or rated low, ascending: none of them is recommended."""
     hashed: NDArray[np.uint64] | None = None
     """Where histories are hashed: a hash for each entry of ``train``, then of ``beside``; the lists are empty yet."""
     beside: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -64,7 +64,7 @@ class Known:
 def known_of(task: Task, people: Population) -> Known:
     """What is known while the data is there."""
     data, users = task.data, people.users
-    return Known(people, data.item_ids, data.titles, data.user_ids[users], task.observed.take(users))
+    return Known(people, data.item_ids, data.titles, data.user_ids[users], task.known.take(users))
 
 
 def stored(known: Known, negatives: str, key: bytes | None = None) -> tuple[dict[str, Any], dict[str, Any]]:

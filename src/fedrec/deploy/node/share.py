@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedrec.core.block import Block, World
 from fedrec.core.reference import Reference
-from fedrec.data.ragged import Ragged, segments
+from fedrec.data.ragged import Ragged, placed, segments
 from fedrec.errors import BadInput
 from fedrec.evaluation.collecting import evaluated_users
 from fedrec.evaluation.held import Held
@@ -141,7 +141,7 @@ def prepare(options: NodeOptions, settings: RunSettings, catalogue: tuple[str, .
         valid=task.held("valid", users),
         test=task.held("test", users),
         wanted=evaluated_users(settings.seed, people.block.user_keys, settings.evaluate_users)[rows],
-        owned=task.observed.take(users),
+        owned=task.known.take(users),
     )
     titles = None if data.titles is None else [str(title) for title in data.titles]
     return share, Names([str(u) for u in data.user_ids[users]], [str(i) for i in data.item_ids], titles)
@@ -196,4 +196,5 @@ def into_catalogue(data: Interactions, catalogue: tuple[str, ...]) -> Interactio
         titles = np.array(catalogue, dtype=object)
         titles[place] = data.titles
     ids = np.array(catalogue, dtype=np.str_)
-    return replace(data, items=place[data.items], item_ids=ids, titles=titles)
+    low = None if data.rated_low is None else placed(data.rated_low, place)
+    return replace(data, items=place[data.items], item_ids=ids, titles=titles, rated_low=low)

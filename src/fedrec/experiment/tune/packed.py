@@ -17,7 +17,7 @@ from fedrec.experiment.prepare import load_data, split_data
 from fedrec.runs.atomic import replace_file
 from fedrec.runs.settings import RunSettings
 
-LEFT_OUT = ("titles", "understood", "notes")
+LEFT_OUT = ("titles", "understood", "notes", "rated_low")
 """What no trial looks at."""
 
 
