@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_they_are_not_recommended(
 ) -> None:
     monkeypatch.setenv("FEDREC_CACHE", str(tmp_path / "cache"))
     path = write("rated.csv", rows_of_rated())
-    given = {"min_rating": 4, "min_interactions": 3, "histories": histories}
+    given: dict[str, Any] = {"min_rating": 4, "min_interactions": 3, "histories": histories}
     run = fedrec.run("fedspectral", str(path), out=tmp_path / "run", **given)
     had: dict[str, set[str]] = {}
     for line in rows_of_rated().splitlines()[1:]:
