@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ def print_result(result: Result) -> None:
     for name in valid or test:
         if "@5" in name or name.startswith(("Recall", "Precision")):
             continue
-        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}" if name in test else "-")
+        table.add_row(name, _figure(valid.get(name)), _figure(test.get(name)))
     Console().print(table)
     seconds, size = found["seconds"], found["bytes"]
     typer.echo(
@@ -54,6 +54,10 @@ def print_result(result: Result) -> None:
         typer.echo(f"run folder: {result.folder.path}")
 
 
+def _figure(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
 def print_items(found: Sequence[Recommendation]) -> None:
     """A list of items, with their titles where the data has them."""
     width = max((len(r.item) for r in found), default=1)
@@ -71,5 +75,6 @@ def say_report(written: Sequence[Path], pictures: str = "figures as files (the p
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """One object, atomically."""
     from fedrec.runs.atomic import write_text
+    from fedrec.runs.plain_json import plain_json
 
-    write_text(path, json.dumps(content, indent=2) + "\n")
+    write_text(path, plain_json(content))

@@ -18,6 +18,7 @@ from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
+from fedrec.evaluation.choosing import refuse_nothing_to_choose_on
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
@@ -105,6 +106,7 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
     if settings.clients is not None:
         data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)
+    refuse_nothing_to_choose_on(task, settings.data)
     return task, population(task)
 
 
