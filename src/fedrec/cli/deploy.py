@@ -12,6 +12,7 @@ from fedrec.cli import serve as service
 from fedrec.cli.result import print_items, write_json
 from fedrec.errors import BadInput
 from fedrec.evaluation.headline import headline
+from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:  # imports that cost a second
     from fedrec.core.loop import Record
@@ -209,7 +210,7 @@ def show_round(record: Record, _: object) -> None:
     """A round of a federated run, and who was missing."""
     typer.echo(f"  round {record.round}  loss {record.loss:.4f}  valid {headline(record.valid, most=1)}")
     for who in record.missing:
-        typer.echo(f"    missing: {who}")
+        typer.echo(f"    missing: {shown(who)}")
 
 
 @app.command("try")
@@ -244,7 +245,7 @@ def status(folder: Annotated[Path, typer.Argument(help="The run's folder, on the
     from fedrec.runs.folder import RunFolder
 
     for line in steps.status(RunFolder.open(folder)):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("list")
@@ -253,7 +254,7 @@ def list_all(state: State = Path("server")) -> None:
     from fedrec.deploy.operating import list_runs
 
     for line in list_runs(state):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("stop")
@@ -275,7 +276,7 @@ def nodes(state: State = Path("server")) -> None:
     from fedrec.deploy.operating import list_nodes
 
     for line in list_nodes(state):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("log")
@@ -288,7 +289,7 @@ def log(
     from fedrec.deploy.operating import log_lines
 
     for line in log_lines(state, last, follow):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("recommend")

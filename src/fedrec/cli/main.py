@@ -32,6 +32,7 @@ from fedrec.cli import (
 )
 from fedrec.errors import BadInput
 from fedrec.extras import missing
+from fedrec.report.text.shown import shown
 
 app = typer.Typer(
     name="fedrec",
@@ -78,7 +79,7 @@ def main() -> None:
     try:
         command()(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
     except BadInput as problem:
-        typer.echo(f"fedrec: {problem}", err=True)
+        typer.echo(f"fedrec: {shown(problem)}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("fedrec: interrupted", err=True)
@@ -92,7 +93,7 @@ def main() -> None:
             sys.exit(2)
         if os.environ.get("FEDREC_DEBUG"):
             raise
-        typer.echo(f"fedrec: failed: {type(problem).__name__}: {problem} (FEDREC_DEBUG=1 shows where)", err=True)
+        typer.echo(f"fedrec: failed: {type(problem).__name__}: {shown(problem)} (FEDREC_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 
 
