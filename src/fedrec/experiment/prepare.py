@@ -27,6 +27,7 @@ from fedrec.runs.origin import Origin
 from fedrec.runs.plan import defence_of, participation_of, plan_of
 from fedrec.runs.result import describe
 from fedrec.runs.settings import RunSettings
+from fedrec.threads import thread_count
 
 
 @dataclass
@@ -64,6 +65,7 @@ def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None
     ``shared``: what :func:`split_data` gave for a run with the same data, split and seed.
     """
     began = time.perf_counter()
+    thread_count()  # where what the environment says is no number, nothing is begun
     kind = find_method(settings.method, settings.settings)
     task, people = split_data(load_data(settings), settings) if shared is None else shared
     method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
