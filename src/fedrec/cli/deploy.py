@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -183,7 +184,8 @@ def run(
     from fedrec.deploy import steps
     from fedrec.deploy.server.rules import Rules
     from fedrec.experiment.resolve import resolve
-    from fedrec.runs.folder import RunFolder, free_folder
+    from fedrec.runs.claim import claimed
+    from fedrec.runs.folder import RunFolder
 
     if resume is not None:
         own = ("method", "items", "nodes", "deadline", "least", "wait", "members", "name", "out")
@@ -196,8 +198,8 @@ def run(
         given = {**o.given(context), "data": name, "runtime": "flower", "nodes": nodes}
         rules = build(Rules, {"nodes": nodes, "deadline": deadline, "least": least, "wait": wait}, "deploy run")
         chosen = resolve(method, given)
-        out = out or free_folder(Path("runs"), f"{method}-{name}")
-        folder = steps.create_run(chosen, items, rules, out, members)
+        with claimed(Path("runs"), f"{method}-{name}") if out is None else nullcontext(out) as place:
+            folder = steps.create_run(chosen, items, rules, place, members)
     typer.echo(f"run folder: {folder.path}")
 
     result = steps.run(state, folder, show_round, typer.echo)

@@ -322,11 +322,3 @@ def refuse_used(path: Path) -> None:
     """A new run needs a folder of its own."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
-
-
-def free_folder(base: Path, name: str) -> Path:
-    """``base/name``, or with the first free number behind it."""
-    path, number = base / name, 2
-    while path.exists() and any(path.iterdir()):
-        path, number = base / f"{name}-{number}", number + 1
-    return path
