@@ -123,6 +123,14 @@ def test_json_that_is_not_called_so_is_told_how(served: Running, path: str, kind
     assert answer.json == {"error": "the body is not said to be JSON; send Content-Type: application/json"}
 
 
+def test_json_without_any_kind_is_told_how(served: Running) -> None:
+    wire = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    wire.request("POST", "/recommend", b'{"history": ["i003"]}')
+    answer = wire.getresponse()
+    assert (answer.status, b"Content-Type: application/json" in answer.read()) == (415, True)
+    wire.close()
+
+
 def headed(served: Running, method: str, path: str) -> tuple[int, Any, bytes]:
     wire = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
     try:
