@@ -7,6 +7,7 @@ size), any thread may call it, and kernels compile in a fraction of the time.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -14,19 +15,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrec.errors import BadInput
+
 PIECES_PER_THREAD = 8
 VARIABLE = "FEDREC_THREADS"
+"""Environment variable: how many threads a process computes with."""
+MOST = 4096
+"""Threads that anybody may ask for."""
 
 
 def thread_count(threads: int | None = None) -> int:
     """Threads to use: as asked, else ``FEDREC_THREADS``, else the cores this process may run on."""
     if threads is None:
-        given = os.environ.get(VARIABLE, "")
-        threads = int(given) if given.isdigit() and int(given) else None
+        threads = chosen()
     if threads is None:
         has_affinity = hasattr(os, "sched_getaffinity")
         threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     return max(1, threads)
+
+
+def chosen() -> int | None:
+    """The number of threads that a person set, or None."""
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    number = int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+    if not 1 <= number <= MOST:
+        right = f"write 1 to {MOST}, or leave it out for all cores"
+        raise BadInput(f"{VARIABLE}={text[:40]!r} is not a number of threads; {right}")
+    return number
 
 
 def pieces(cost: NDArray[np.number], count: int) -> list[NDArray[np.int64]]:

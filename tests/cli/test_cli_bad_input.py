@@ -72,6 +72,40 @@ def test_a_wrong_word_is_one_line(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            "run fedavg --rounds abc",
+            "invalid value for '--rounds': 'abc' is not a valid integer (see fedrec run --help)",
+        ),
+        ("recommend r -k abc", "invalid value for '-k': 'abc' is not a valid integer (see fedrec recommend --help)"),
+        ("run fedavg --round 3", "no such option --round; did you mean --rounds? (see fedrec run --help)"),
+        ("run fedavg --zzz", "no such option --zzz (see fedrec run --help)"),
+        ("run fedavg fcf", "got unexpected extra argument (fcf) (see fedrec run --help)"),
+        ("run fedavg --rounds", "option '--rounds' requires an argument (see fedrec"),
+        ("recommend", "missing argument 'RUN' (see fedrec recommend --help)"),
+        ("recomend", "no such command 'recomend'; did you mean recommend? (see fedrec --help)"),
+        ("analyse foo", "no such command 'foo' (see fedrec analyse --help)"),
+        ("deploy try --nodes 0", "invalid value for '--nodes': 0 is not in the range 1<=x<=100 (see fedrec deploy try"),
+        ("--foo", "no such option --foo (see fedrec --help)"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(fedrec: Cli, tmp_path: Path, arguments: str, line: str) -> None:
+    done = fedrec(*arguments.split())
+    assert_refused(done)
+    assert done.err.startswith(f"fedrec: {line}")
+    assert done.out == ""
+    assert_nothing_written(tmp_path)
+
+
+@pytest.mark.parametrize("words", [(), ("analyse",)])
+def test_no_word_at_all_shows_the_help(fedrec: Cli, words: tuple[str, ...]) -> None:
+    done = fedrec(*words)
+    assert (done.status, done.err) == (2, "")
+    assert done.out.count("Usage: ") == 1
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         (GOOD.replace("u3,i4,4\n", "u3,i4\n"), ("data.csv", "line 21")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from fedrec.cli import serve as service
 from fedrec.cli.result import print_items, write_json
 from fedrec.errors import BadInput
 from fedrec.evaluation.headline import headline
+from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:  # imports that cost a second
     from fedrec.core.loop import Record
@@ -182,7 +184,8 @@ def run(
     from fedrec.deploy import steps
     from fedrec.deploy.server.rules import Rules
     from fedrec.experiment.resolve import resolve
-    from fedrec.runs.folder import RunFolder, free_folder
+    from fedrec.runs.claim import claimed
+    from fedrec.runs.folder import RunFolder
 
     if resume is not None:
         own = ("method", "items", "nodes", "deadline", "least", "wait", "members", "name", "out")
@@ -195,8 +198,8 @@ def run(
         given = {**o.given(context), "data": name, "runtime": "flower", "nodes": nodes}
         rules = build(Rules, {"nodes": nodes, "deadline": deadline, "least": least, "wait": wait}, "deploy run")
         chosen = resolve(method, given)
-        out = out or free_folder(Path("runs"), f"{method}-{name}")
-        folder = steps.create_run(chosen, items, rules, out, members)
+        with claimed(Path("runs"), f"{method}-{name}") if out is None else nullcontext(out) as place:
+            folder = steps.create_run(chosen, items, rules, place, members)
     typer.echo(f"run folder: {folder.path}")
 
     result = steps.run(state, folder, show_round, typer.echo)
@@ -209,7 +212,7 @@ def show_round(record: Record, _: object) -> None:
     """A round of a federated run, and who was missing."""
     typer.echo(f"  round {record.round}  loss {record.loss:.4f}  valid {headline(record.valid, most=1)}")
     for who in record.missing:
-        typer.echo(f"    missing: {who}")
+        typer.echo(f"    missing: {shown(who)}")
 
 
 @app.command("try")
@@ -244,7 +247,7 @@ def status(folder: Annotated[Path, typer.Argument(help="The run's folder, on the
     from fedrec.runs.folder import RunFolder
 
     for line in steps.status(RunFolder.open(folder)):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("list")
@@ -253,7 +256,7 @@ def list_all(state: State = Path("server")) -> None:
     from fedrec.deploy.operating import list_runs
 
     for line in list_runs(state):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("stop")
@@ -275,7 +278,7 @@ def nodes(state: State = Path("server")) -> None:
     from fedrec.deploy.operating import list_nodes
 
     for line in list_nodes(state):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("log")
@@ -288,7 +291,7 @@ def log(
     from fedrec.deploy.operating import log_lines
 
     for line in log_lines(state, last, follow):
-        typer.echo(line)
+        typer.echo(shown(line))
 
 
 @app.command("recommend")

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Annotated
 
 import typer
-from click import Command
+from click import Abort, ClickException, Command
+from click.exceptions import NoArgsIsHelpError
 from typer.main import get_command
 
 from fedrec import __version__
@@ -30,8 +31,10 @@ from fedrec.cli import (
     update,
     watch,
 )
+from fedrec.cli.usage import said
 from fedrec.errors import BadInput
 from fedrec.extras import missing
+from fedrec.report.text.shown import shown
 
 app = typer.Typer(
     name="fedrec",
@@ -76,9 +79,22 @@ def main() -> None:
         if getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a letter that cannot be shown here is no failure of what was done
     try:
-        command()(prog_name="fedrec")  # also as `python -m fedrec`: help and shell completion name the command
+        # also as `python -m fedrec`: help and shell completion name the command
+        status = command()(prog_name="fedrec", standalone_mode=False)
+        if isinstance(status, int):  # of an Exit
+            sys.exit(status)
+    except NoArgsIsHelpError as problem:
+        if problem.message:  # else it is printed already
+            typer.echo(problem.message)
+        sys.exit(2)
+    except ClickException as problem:
+        typer.echo(f"fedrec: {said(problem)}", err=True)
+        sys.exit(2)
+    except Abort:
+        typer.echo("fedrec: stopped", err=True)
+        sys.exit(1)
     except BadInput as problem:
-        typer.echo(f"fedrec: {problem}", err=True)
+        typer.echo(f"fedrec: {shown(problem)}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("fedrec: interrupted", err=True)
@@ -92,7 +108,7 @@ def main() -> None:
             sys.exit(2)
         if os.environ.get("FEDREC_DEBUG"):
             raise
-        typer.echo(f"fedrec: failed: {type(problem).__name__}: {problem} (FEDREC_DEBUG=1 shows where)", err=True)
+        typer.echo(f"fedrec: failed: {type(problem).__name__}: {shown(problem)} (FEDREC_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fedrec.evaluation.headline import headline
+from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -37,12 +38,12 @@ class Watch:
         data, world = prepared.task.data, prepared.people.world
         origin = f" from round {progress.round + 1}" if progress.round else ""
         typer.echo(
-            f"{self.label}: {data.name}, {world.n_users} users, {world.n_items} items, {len(data)} interactions, "
-            f"{world.n_clients} clients, protocol {prepared.task.protocol.name}{origin}",
+            f"{self.label}: {shown(data.name)}, {world.n_users} users, {world.n_items} items, "
+            f"{len(data)} interactions, {world.n_clients} clients, protocol {prepared.task.protocol.name}{origin}",
             err=True,
         )
         for note in said_of(data):
-            typer.echo(f"  {note}", err=True)
+            typer.echo(f"  {shown(note)}", err=True)
         if self.terminal and prepared.settings.rounds > 1:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -111,7 +112,7 @@ class Lines:
 
     def ends(self, job: Job, seconds: float, failure: str | None, done: int, total: int, left: float | None) -> None:
         if not self.quiet:
-            how = f"FAILED: {failure}" if failure else f"done in {seconds:.0f} s"
+            how = f"FAILED: {shown(failure)}" if failure else f"done in {seconds:.0f} s"
             rest = span(left) if done < total else "all done"
             typer.echo(f"[{done}/{total}] {_label(job)}: {how}; {rest}", err=True)
 
@@ -124,4 +125,4 @@ class Lines:
 
 
 def _label(job: Job) -> str:
-    return f"{job.label} on {job.settings.data}, {job.settings.protocol}"
+    return shown(f"{job.label} on {job.settings.data}, {job.settings.protocol}")

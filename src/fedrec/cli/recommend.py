@@ -6,13 +6,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedrec.cli import options as o
 from fedrec.cli.result import print_items
 from fedrec.errors import BadInput
+from fedrec.report.text.shown import shown
+
+if TYPE_CHECKING:
+    from fedrec.experiment.recommend import Top
 
 
 def recommend(
@@ -45,20 +49,35 @@ def recommend(
     elif everyone or users is not None:
         raise BadInput("lists of many users go into a table; give --out FILE.parquet, FILE.csv or FILE.jsonl")
     filters: Any = {"exclude": _ids(exclude) if exclude else (), "only": _ids(only) if only else None}
+    left = " that --only and --exclude leave" if only or exclude else ""
     result = opened(run)
-    if history is not None:
-        print_items(result.recommend_history(_ids(history), k, **filters))
-        return
     if out is None:
-        print_items(result.recommend(str(user), k, **filters))
+        if history is None:
+            who, found = f"user {shown(user)}", result.recommend(str(user), k, **filters)
+        else:
+            who, found = "who has this history", result.recommend_history(_ids(history), k, **filters)
+        print_items(found)
+        if not found:
+            typer.echo(f"fedrec: nothing is left to recommend: {who} has every item{left}", err=True)
         return
     wanted = None if everyone else [str(user)] if user is not None else _ids(users)
     model = result.recommender
     tops = model.stream(wanted, k, **filters)
     total = len(model.user_ids) if wanted is None else len(wanted)
+    without = 0
+
+    def counted() -> Iterator[Top]:
+        nonlocal without
+        for top in tops:
+            without += int((top.items < 0).all(axis=1).sum())
+            yield top
+
     with _bar(total, quiet) as show:
-        done = write(model, tops, out, show)
+        done = write(model, counted(), out, show)
     typer.echo(f"{out}: the best {k} items of {done} users")
+    if without:
+        who = f"{without} of {done} users have" if done > 1 else "the user has"
+        typer.echo(f"fedrec: nothing is left to recommend where {who} every item{left}: no rows", err=True)
 
 
 def _ids(path: Path | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fedrec.extras import left_out
+from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:
     from fedrec.experiment.open import Result
@@ -20,6 +21,7 @@ def print_result(result: Result) -> None:
     """Metrics of the selected round, costs, and where the run lies."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from fedrec.evaluation.protocols import find as find_protocol
     from fedrec.privacy.card import card_lines
@@ -27,14 +29,14 @@ def print_result(result: Result) -> None:
 
     found = result.json
     where = f"{found['method']} on {found['data']['name']}, protocol {found['protocol']}"
-    table = Table("metric", title=where, title_style="bold")
+    table = Table("metric", title=Text(shown(where), style="bold"))
     table.add_column("valid", justify="right")
     table.add_column("test", justify="right")
     test, valid = found["metrics"]["test"], found["metrics"]["valid"]
     for name in valid or test:
         if "@5" in name or name.startswith(("Recall", "Precision")):
             continue
-        table.add_row(name, f"{valid.get(name, float('nan')):.4f}", f"{test[name]:.4f}" if name in test else "-")
+        table.add_row(name, _figure(valid.get(name)), _figure(test.get(name)))
     Console().print(table)
     seconds, size = found["seconds"], found["bytes"]
     typer.echo(
@@ -43,9 +45,9 @@ def print_result(result: Result) -> None:
         f"per client and round {size['upload'] / 1024:.2f} KiB up, {size['download'] / 1024:.2f} KiB down; "
         f"peak {found['memory']['peak_mb']:.0f} MiB"
     )
-    typer.echo(f"privacy: {found['privacy']}")
+    typer.echo(f"privacy: {shown(found['privacy'])}")
     for line in card_lines(found["privacy_card"]) if "privacy_card" in found else ():
-        typer.echo(line)
+        typer.echo(shown(line))
     if found.get("secure"):
         typer.echo(f"secure sums: {secure_text(found['secure'])}")
     for flaw in find_protocol(found["protocol"]).flaws:
@@ -54,11 +56,16 @@ def print_result(result: Result) -> None:
         typer.echo(f"run folder: {result.folder.path}")
 
 
+def _figure(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
 def print_items(found: Sequence[Recommendation]) -> None:
     """A list of items, with their titles where the data has them."""
-    width = max((len(r.item) for r in found), default=1)
-    for r in found:
-        typer.echo(f"{r.rank:3d}  {r.item:<{width}}  {r.title or ''}".rstrip())
+    ids = [shown(r.item) for r in found]
+    width = max(map(len, ids), default=1)
+    for r, item in zip(found, ids, strict=True):
+        typer.echo(f"{r.rank:3d}  {item:<{width}}  {shown(r.title or '')}".rstrip())
 
 
 def say_report(written: Sequence[Path], pictures: str = "figures as files (the page has its own)") -> None:
@@ -71,5 +78,6 @@ def say_report(written: Sequence[Path], pictures: str = "figures as files (the p
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """One object, atomically."""
     from fedrec.runs.atomic import write_text
+    from fedrec.runs.plain_json import plain_json
 
-    write_text(path, json.dumps(content, indent=2) + "\n")
+    write_text(path, plain_json(content))

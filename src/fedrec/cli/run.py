@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -38,24 +38,26 @@ def run(
     from fedrec.experiment import run as running
     from fedrec.experiment.resolve import refuse_federation, resolve
     from fedrec.report.export.exporting import exported, sinks
-    from fedrec.runs.folder import free_folder
+    from fedrec.runs.claim import claimed
     from fedrec.runs.recipes import read_recipes
 
     taking = sinks(tensorboard, mlflow)
     if resume is not None:
         o.refuse_beside_resume(context, "method", "recipe", "out")
-        watch, folder = Watch(f"resuming {resume}", quiet), resume
-        work = partial(running.resume, resume, here=o.of_this_machine(context))
+        watch = Watch(f"resuming {resume}", quiet)
+        place: AbstractContextManager[Path] = nullcontext(resume)
+        work = partial(running.resume, here=o.of_this_machine(context))
     else:
         if method is None:
             raise BadInput("which method? give its name (see `fedrec methods`), or --resume FOLDER")
         refuse_federation(method, given := o.given(context))
         settings = resolve(method, given, read_recipes(recipe))
         label = f"{settings.method}-{Path(settings.data).name}-{settings.protocol}-seed{settings.seed}"
-        watch, folder = Watch(settings.method, quiet), out or free_folder(Path("runs"), label)
-        work = partial(running.execute, settings, folder)
-    with followed(folder, live), exported(folder, taking, warn), resumable(folder, watch):
-        result = work(watch.round, watch.start)
+        watch = Watch(settings.method, quiet)
+        place = claimed(Path("runs"), label) if out is None else nullcontext(out)
+        work = partial(running.execute, settings)
+    with place as folder, followed(folder, live), exported(folder, taking, warn), resumable(folder, watch):
+        result = work(folder, watch.round, watch.start)
     print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
@@ -71,7 +73,9 @@ def resumable(folder: Path, watch: Watch) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if folder.is_dir():
+        from fedrec.runs.folder import SETTINGS
+
+        if (folder / SETTINGS).is_file():
             typer.echo(f"fedrec: stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on", err=True)
         raise
     finally:

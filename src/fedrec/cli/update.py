@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,10 +39,9 @@ def update(
 ) -> None:
     """Train on when interactions, users or items were added; a new run folder says what it came from."""
     from fedrec.experiment.update import update as go_on
-    from fedrec.runs.folder import free_folder
+    from fedrec.runs.claim import claimed
 
     path = Path(str(run).rstrip("/"))
-    folder = out or free_folder(path.resolve().parent, f"{path.resolve().name}-updated")
     watch = Watch(f"updating {path}", quiet)
 
     def begin(prepared: Prepared, progress: Progress) -> None:
@@ -60,7 +60,8 @@ def update(
                 typer.echo(f"before: valid {headline(progress.records[0].valid)}", err=True)
         watch.start(prepared, progress)
 
-    with resumable(folder, watch):
+    name = f"{path.resolve().name}-updated"
+    with claimed(path.resolve().parent, name) if out is None else nullcontext(out) as folder, resumable(folder, watch):
         result = go_on(path, data, rounds, folder, watch.round, begin)
     print_result(result)
     if json_file is not None:

@@ -18,6 +18,7 @@ from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
 from fedrec.data.partition import partition
 from fedrec.errors import BadInput
+from fedrec.evaluation.choosing import refuse_nothing_to_choose_on
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.task import PARTS, Task
 from fedrec.methods.registry import find as find_method
@@ -26,6 +27,7 @@ from fedrec.runs.origin import Origin
 from fedrec.runs.plan import defence_of, participation_of, plan_of
 from fedrec.runs.result import describe
 from fedrec.runs.settings import RunSettings
+from fedrec.threads import thread_count
 
 
 @dataclass
@@ -63,6 +65,7 @@ def prepare(settings: RunSettings, shared: tuple[Task, Population] | None = None
     ``shared``: what :func:`split_data` gave for a run with the same data, split and seed.
     """
     began = time.perf_counter()
+    thread_count()  # where what the environment says is no number, nothing is begun
     kind = find_method(settings.method, settings.settings)
     task, people = split_data(load_data(settings), settings) if shared is None else shared
     method = kind(build(kind.Settings, settings.settings, settings.method), settings.device)
@@ -105,6 +108,7 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
     if settings.clients is not None:
         data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)
+    refuse_nothing_to_choose_on(task, settings.data)
     return task, population(task)
 
 

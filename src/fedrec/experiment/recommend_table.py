@@ -85,7 +85,12 @@ def _writer(suffix: str, path: Path, schema: pa.Schema, stack: ExitStack) -> Cal
     """A function that adds a table to the file, until the stack is left."""
     if suffix == ".jsonl":
         file = stack.enter_context(open(path, "w", encoding="utf-8"))  # noqa: SIM115
-        return lambda table: table.to_pandas().to_json(file, orient="records", lines=True, force_ascii=False)
+
+        def add_lines(table: pa.Table) -> None:
+            if table.num_rows:  # pandas makes an empty line of none
+                table.to_pandas().to_json(file, orient="records", lines=True, force_ascii=False)
+
+        return add_lines
     import pyarrow.csv
     import pyarrow.parquet
 

@@ -18,7 +18,6 @@ A file is checked before anything is computed from it. A folder of 0.1.0 has no 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,6 +37,7 @@ from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, wr
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
+from fedrec.runs.plain_json import metrics_with_nan, plain_json
 from fedrec.runs.result_form import wrong_in
 from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
 from fedrec.runs.sealed import (
@@ -171,7 +171,7 @@ class RunFolder:
         data = path.read_bytes()
         if self._manifest is not None:
             self._manifest.check(RESULT, data, RUN_AGAIN)
-        found = json_object(path, data, RUN_AGAIN)
+        found = metrics_with_nan(json_object(path, data, RUN_AGAIN))
         wrong = wrong_in(found)
         if wrong:
             raise damaged(path, f"it does not say {wrong!r} as a result does", RUN_AGAIN)
@@ -262,7 +262,7 @@ class RunFolder:
             else:  # a machine that only trains
                 replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
         sync(self.path / ROUNDS)
-        text = json.dumps(result, indent=2) + "\n"
+        text = plain_json(result)
         names = (SETTINGS, DATA, ORIGIN, ROUNDS, MODEL, KNOWN, USERS, USERS_PLAIN)
         final = [name for name in names if (self.path / name).is_file()]
         write_manifest(self.path, final, {RESULT: text})
@@ -279,9 +279,15 @@ class RunFolder:
 
     def model_file(self) -> Path:
         """Where the model lies; a run that keeps none is bad input."""
-        if not (self.path / MODEL).is_file():
-            raise BadInput(f"{self.path} has no saved model; run it without --no-models")
-        return self.path / MODEL
+        if (self.path / MODEL).is_file():
+            return self.path / MODEL
+        if self._manifest is not None and MODEL in self._manifest.files:
+            raise damaged(self.path / MODEL, "it is gone", RUN_AGAIN)
+        if self.finished and not self.result()["selected_round"]:
+            raise BadInput(
+                f"{self.path} has no saved model: nobody was there to choose a round on; run it on other data"
+            )
+        raise BadInput(f"{self.path} has no saved model; run it without --no-models")
 
     def known(self) -> Known | None:
         """What the model knows of its data; None for a folder made before that was kept, or by a server without it."""
@@ -316,11 +322,3 @@ def refuse_used(path: Path) -> None:
     """A new run needs a folder of its own."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")
-
-
-def free_folder(base: Path, name: str) -> Path:
-    """``base/name``, or with the first free number behind it."""
-    path, number = base / name, 2
-    while path.exists() and any(path.iterdir()):
-        path, number = base / f"{name}-{number}", number + 1
-    return path

@@ -25,6 +25,9 @@ class Recommendation:
 
 
 def check_k(k: int) -> None:
+    """A number of items that is none is bad input."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise BadInput(f"k is {k!r}; give a whole number of items, such as 10")
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 item")
 

@@ -21,11 +21,14 @@ from fedrec.serve.asking import ALL_ITEMS, MOST_IDS, MOST_K, MOST_LISTS, Ask, Fi
 from fedrec.serve.batches import Batches
 from fedrec.serve.docs_page import docs_page
 from fedrec.serve.door import Door, error_json
+from fedrec.serve.head_requests import HeadAsGet, allowed
 from fedrec.serve.model import Answer, Model
 from fedrec.serve.search import LONGEST, MOST_FOUND, Search
 
 JSON = "application/json"
 Words = Callable[[Any], str]
+Status = Callable[[Any], int]
+Headers = Callable[[Any], dict[str, str]]
 
 K = Annotated[int, Query(ge=1, le=MOST_K, description="how many items")]
 Id = Annotated[str, Field(max_length=500)] | int
@@ -70,7 +73,7 @@ def service(batches: Batches, token: str | None = None, local: bool = True) -> A
     app = FastAPI(title="fedrec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     _errors(app)
     _routes(app, batches)
-    return Door(app, batches.counts, token, local)
+    return Door(HeadAsGet(app), batches.counts, token, local)
 
 
 def _routes(app: FastAPI, batches: Batches) -> None:
@@ -143,20 +146,40 @@ def _json(content: Any) -> Response:
 def _errors(app: FastAPI) -> None:
     """Whatever goes wrong is one line of JSON."""
 
-    def said(kind: type[Exception], status: int | None, words: Words = str, headers: Any = None) -> None:
+    def said(kind: type[Exception], status: Status, words: Words = str, headers: Headers = no_headers) -> None:
         async def answer(_: Request, problem: Any) -> Response:
-            return Response(error_json(words(problem)), status or problem.status_code, headers, JSON)
+            return Response(error_json(words(problem)), status(problem), headers(problem), JSON)
 
         app.add_exception_handler(kind, answer)
 
     def invalid(problem: Any) -> str:
+        if isinstance(problem.body, bytes):
+            return "the body is not said to be JSON; send Content-Type: application/json"
         first = problem.errors()[0]
         inside = [str(part) for part in first["loc"][1:] if first["type"] != "json_invalid"]
         return f"{' '.join(inside) or first['loc'][0]}: {first['msg']}"
 
-    said(UnknownUser, 404)
-    said(BadInput, 422)
-    said(QueueFull, 503, headers={"retry-after": "1"})
-    said(RequestValidationError, 422, invalid)
-    said(HTTPException, None, lambda problem: f"{problem.detail}; GET /docs says what there is")
-    said(Exception, 500, lambda _: "this failed here; the service's log says why")
+    def invalid_status(problem: Any) -> int:
+        if isinstance(problem.body, bytes):
+            return 415
+        return 400 if problem.errors()[0]["type"] == "json_invalid" else 422
+
+    def http_headers(problem: Any) -> dict[str, str]:
+        given = {name.lower(): value for name, value in (problem.headers or {}).items()}
+        return {**given, "allow": allowed(given["allow"])} if "allow" in given else given
+
+    said(UnknownUser, lambda _: 404)
+    said(BadInput, lambda _: 422)
+    said(QueueFull, lambda _: 503, headers=lambda _: {"retry-after": "1"})
+    said(RequestValidationError, invalid_status, invalid)
+    said(
+        HTTPException,
+        lambda problem: int(problem.status_code),
+        lambda problem: f"{problem.detail}; GET /docs says what there is",
+        http_headers,
+    )
+    said(Exception, lambda _: 500, lambda _: "this failed here; the service's log says why")
+
+
+def no_headers(_: Any) -> dict[str, str]:
+    return {}

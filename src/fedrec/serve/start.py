@@ -12,6 +12,7 @@ from fedrec.serve.app import service
 from fedrec.serve.batches import Batches
 from fedrec.serve.counts import Counts
 from fedrec.serve.sources import Source
+from fedrec.threads import thread_count
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Place:
 
 def serve(source: Source, place: Place, say: Callable[[str], None]) -> None:
     """Answer until interrupted."""
+    thread_count()  # what the environment says is looked at now, not with the first request
     token, local = http.read_token(place.token_file), http.is_local(place.host)
     listening = bound(place.host, place.port)
     http.log_to_stderr(not place.quiet)

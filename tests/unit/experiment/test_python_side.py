@@ -127,13 +127,17 @@ def test_an_interrupt_says_how_to_go_on(cli: Cli, monkeypatch: pytest.MonkeyPatc
     from fedrec.experiment import run as running
 
     def stop(settings: object, folder: Path, *_: object) -> None:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder.name == "my run":  # else it stops while the data is read
+            (folder / "settings.yaml").touch()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "execute", stop)
     done = cli("run", "fcf", "--out", "my run")
     assert done.status == 130
     assert "`fedrec run --resume 'my run'` goes on" in done.err
+    assert cli("run", "fcf").err == ""
+    assert not Path("runs").exists()
 
 
 def test_shells_can_complete(cli: Cli) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import logging
 import shutil
@@ -10,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,8 +96,8 @@ def test_histories_and_batches(folder: Path, served: Running) -> None:
         ("/recommend", {"history": ["i003"], "kk": 3}, 422, "kk: "),
         ("/recommend", {"history": ["i003"] * 10_001}, 422, "history: "),
         ("/recommend", {"history": ["\ud800"]}, 422, "history"),
-        ("/recommend", b'{"history": [', 422, "body: JSON"),
-        ("/recommend", b"\xff\xfe", 422, "body"),
+        ("/recommend", b'{"history": [', 400, "body: JSON"),
+        ("/recommend", b"\xff\xfe", 400, "body"),
         ("/recommend", b"[" * 100_000, 400, "body"),
         ("/recommend", b"x" * (MOST_BYTES + 1), 413, "larger than"),
         ("/recommend/batch", {}, 422, "1 to 1000"),
@@ -111,6 +113,51 @@ def test_what_is_wrong_is_one_line(served: Running, path: str, body: Any, status
     assert said in answer.json["error"]
     assert len(answer.body.splitlines()) == 1
     assert b"Traceback" not in answer.body
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])  # the first is what curl says
+@pytest.mark.parametrize("path", ["/recommend", "/recommend/batch"])
+def test_json_that_is_not_called_so_is_told_how(served: Running, path: str, kind: str) -> None:
+    answer = served.ask(urllib.request.Request(served.base + path, b'{"history": ["i003"]}', {"content-type": kind}))
+    assert answer.status == 415
+    assert answer.json == {"error": "the body is not said to be JSON; send Content-Type: application/json"}
+
+
+def test_json_without_any_kind_is_told_how(served: Running) -> None:
+    wire = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    wire.request("POST", "/recommend", b'{"history": ["i003"]}')
+    answer = wire.getresponse()
+    assert (answer.status, b"Content-Type: application/json" in answer.read()) == (415, True)
+    wire.close()
+
+
+def headed(served: Running, method: str, path: str) -> tuple[int, Any, bytes]:
+    wire = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    try:
+        wire.request(method, path)
+        answer = wire.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        wire.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/health", "/metrics", "/docs", "/openapi.json", "/recommend/u001", "/items/search?q=i"]
+)
+def test_head_is_get_without_the_body(served: Running, path: str) -> None:
+    status, headers, body = headed(served, "HEAD", path)
+    assert (status, body) == (200, b"")
+    assert headers["content-type"] == headed(served, "GET", path)[1]["content-type"]
+    assert headed(served, "HEAD", "/recommend/nobody")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("POST", "/health", "GET, HEAD"), ("GET", "/recommend", "POST"), ("HEAD", "/recommend", "POST")],
+)
+def test_a_method_that_is_not_allowed_says_which_are(served: Running, method: str, path: str, allowed: str) -> None:
+    status, headers, _ = headed(served, method, path)
+    assert (status, headers["allow"]) == (405, allowed)
 
 
 @pytest.mark.parametrize("extra", [1, 40])

@@ -20,6 +20,7 @@ from fedrec.cli.analyse.shared import (
     write,
 )
 from fedrec.errors import BadInput
+from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:
     from fedrec.experiment.prepare import Prepared
@@ -62,7 +63,7 @@ def items(
     for one in item_maps(prepared, o.words(users)):
         found.append(one)
         apart = ", ".join(f"{view} {value:.3f}" for view, value in one.apart.items())
-        typer.echo(f"user {one.user}: gate {one.weights[0]:.3f} / {one.weights[1]:.3f}; apart: {apart}")
+        typer.echo(f"user {shown(one.user)}: gate {one.weights[0]:.3f} / {one.weights[1]:.3f}; apart: {apart}")
     chosen = prepared.settings
     figure = item_maps_figure(found, f"{chosen.data}, protocol {chosen.protocol}, seed {chosen.seed}; t-SNE")
     write(out, f"items-{run.resolve().name}", figure, item_maps_csv(found, prepared.task.data.item_ids))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedrec.cli import options as o
+from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,6 +86,6 @@ def write(out: Path, name: str, figure: Figure, data: str) -> None:
 def end_with(failures: Mapping[Path, str]) -> None:
     """Name the runs that failed; the command then fails."""
     for folder, reason in failures.items():
-        typer.echo(f"failed: {folder.name}: {reason}", err=True)
+        typer.echo(shown(f"failed: {folder.name}: {reason}"), err=True)
     if failures:
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedrec.report.model.comparison import Cell, Comparison, Group
+from fedrec.report.text.shown import shown
 from fedrec.report.text.wording import HEADINGS, cell_text, table_groups, title
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def bare_table(heading: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    title = Text(heading, style="bold")
+    title = Text("\n".join(map(shown, heading.split("\n"))), style="bold")
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
