@@ -68,8 +68,8 @@ def parse(text: str | None) -> dict[str, str]:
 
 def is_header(cells: Sequence[str], chosen: Mapping[str, str] | None = None) -> bool:
     """Whether these cells name columns: at least one is a known name, or one that a person gave."""
-    wanted = {name.strip() for name in (chosen or {}).values()}
-    return any(cell.strip() in wanted or meaning(cell) is not None for cell in cells)
+    wanted = {name.strip().lower() for name in (chosen or {}).values()}
+    return any(cell.strip().lower() in wanted or meaning(cell) is not None for cell in cells)
 
 
 def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | None = None) -> list[str]:

@@ -1,0 +1,62 @@
+"""What kind of file a person gave: tables, sequences, '::', packings and folders told apart by what they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from data_files import Write, refused
+from fedrec.data.describe import said_of
+from fedrec.data.interactions import Interactions
+from fedrec.data.load import load
+
+
+def pairs(data: Interactions) -> set[tuple[str, str]]:
+    """User id and item id of each row."""
+    return set(zip(data.user_ids[data.users].tolist(), data.item_ids[data.items].tolist(), strict=True))
+
+
+TITLES = ("Blade Runner", "Toy Story", "Alien", "The Lord of the Rings", "Star Wars Episode IV", "Die Hard")
+"""Words that made each line of a table look like a line of a sequence file."""
+
+
+@pytest.mark.parametrize("mark", ["|", "\t"])
+@pytest.mark.parametrize("header", ["user_id{}item_id{}movie title", "User ID{}Item ID{}Title"])
+def test_a_table_with_titles_is_no_sequence_file(write: Write, mark: str, header: str) -> None:
+    rows = "".join(f"u{n}{mark}i{n % 3}{mark}{title}\n" for n, title in enumerate(TITLES))
+    data = load(write("films.txt", header.format(mark, mark) + "\n" + rows))
+    assert pairs(data) == {(f"u{n}", f"i{n % 3}") for n in range(6)}
+    assert data.titles is not None
+
+
+@pytest.mark.parametrize("header", ["user_id\titem_id\trating\ttimestamp\tcountry\tdevice", "wer\twas\ta\tb\tc\td"])
+def test_a_log_with_six_columns_is_no_sequence_file(write: Write, header: str) -> None:
+    rows = "".join(f"u{n}\ti{n % 5}\t{n % 4 + 1}\t{1_600_000_000 + n}\tDE\tphone\n" for n in range(60))
+    path = write("log.tsv", f"{header}\n{rows}")
+    names = {} if header.startswith("user") else {"columns": "user=wer,item=was"}
+    data = load(path, **names)
+    assert (data.n_users, data.n_items) == (60, 5)
+    torn = write("torn.tsv", f"{header}\n{rows}u7\ti3\n")
+    if names:
+        assert "log.tsv has 6 columns and no header" in refused(path)
+    else:
+        assert "line 62: 2 columns where 6 are expected" in refused(torn)
+
+
+@pytest.mark.parametrize("text", ["wer|was\nu1|Toy Story\nu2|Alien\n", "wer\twas\nu1\tToy Story 2\nu2\tAlien\n"])
+def test_columns_can_be_named_whatever_the_titles_look_like(write: Write, text: str) -> None:
+    assert load(write("a.txt", text), columns="user=WER,item=WAS").n_users == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "u1 i1 i2 i3 i4 i5\nu2 i3\nu3 i1 i2\n",
+        "u1\ti1\ti2\ti3\ti4\ti5\nu2\ti3\nu3\ti1\ti2\n",
+        "u1\ti1 i2 i3 i4 i5\nu2\ti3\nu3\ti1 i2\n",
+        "u1 i1 i2 i3 i4 i5 i6\nu2 i3 i1 i2 i6 i4 i5\n",
+    ],
+)
+def test_sequence_files_are_still_read(write: Write, text: str) -> None:
+    data = load(write("s.txt", text))
+    assert pairs(data) >= {("u1", "i1"), ("u1", "i5"), ("u2", "i3")}
+    assert "no times; the order of items in a line stands for time" in said_of(data)
