@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from data_files import Write, refused
 from fedrec.data.describe import said_of
 from fedrec.data.interactions import Interactions
 from fedrec.data.load import load
+from there import there
 
 
 def pairs(data: Interactions) -> set[tuple[str, str]]:
@@ -60,3 +69,63 @@ def test_sequence_files_are_still_read(write: Write, text: str) -> None:
     data = load(write("s.txt", text))
     assert pairs(data) >= {("u1", "i1"), ("u1", "i5"), ("u2", "i3")}
     assert "no times; the order of items in a line stands for time" in said_of(data)
+
+
+TABLE = b"user,item\na,x\nb,y\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("A.PARQUET", "parquet"),
+        ("a.Pq", "parquet"),
+        ("a.bin", "parquet"),
+        ("a.csv", "gzip"),
+        ("A.CSV.GZ", "gzip"),
+        ("a.csv.gz", "zip"),
+        ("a.csv", "zip"),
+    ],
+)
+def test_what_a_file_is_does_not_hang_on_its_name(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / name
+    if kind == "parquet":
+        parquet.write_table(pa.table({"user": ["a", "b"], "item": ["x", "y"]}), path)
+    elif kind == "gzip":
+        path.write_bytes(gzip.compress(TABLE))
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("a.csv", TABLE)
+    assert pairs(load(path)) == {("a", "x"), ("b", "y")}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.csv.bz2", bz2.compress(TABLE), "a.csv.bz2 is packed with bzip2, which is not read; unpack it, or pack it"),
+        ("a.csv", lzma.compress(TABLE), "a.csv is packed with xz, which is not read"),
+        ("a.csv.zst", b"\x28\xb5\x2f\xfd\x20\x00", "is packed with zstd"),
+        ("a.xlsx", b"PK\x03\x04\x00", "a.xlsx is a spreadsheet; save the sheet as CSV"),
+        ("a.gz", gzip.compress(b"PAR1" + bytes(8) + b"PAR1"), "a.gz is a packed Parquet file; unpack it"),
+    ],
+)
+def test_what_is_not_read_is_called_by_its_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert said in refused(tmp_path / name)
+
+
+def test_a_word_that_begins_as_a_packing_is_a_word(write: Write) -> None:
+    assert pairs(load(write("a.csv", "PAR1,BZh9\nPK,7z\n"))) == {("PAR1", "BZh9"), ("PK", "7z")}
+
+
+def test_names_in_capitals(write: Write, tmp_path: Path) -> None:
+    split = {"train": "a,x\n", "VALID": "a,y\n", "Test": "a,z\n"}
+    for part, rows in split.items():
+        write(f"split/{part}.CSV", f"user,item\n{rows}")
+    assert there(load(tmp_path / "split").part).tolist() == [0, 1, 2]
+    write("split/train.csv", "user,item\na,x\n")
+    assert "several files for 'train': train.CSV, train.csv" in refused(tmp_path / "split")
+
+
+@pytest.mark.parametrize("text", ["user,item", "user,item\r\n", "user,item\n\n", "\n\nuser,item"])
+def test_a_header_alone_has_no_rows(write: Write, text: str) -> None:
+    assert refused(write("a.csv", text)).endswith("a.csv has a header and no rows; it needs at least one interaction")

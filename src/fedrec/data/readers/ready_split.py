@@ -20,8 +20,9 @@ ENDINGS = (".tsv", ".csv", ".parquet", ".tsv.gz", ".csv.gz")
 def part_files(folder: Path) -> dict[str, Path]:
     """The file of each part that is there."""
     found: dict[str, Path] = {}
+    files = sorted(path for path in folder.iterdir() if path.name.lower().startswith(tuple(PARTS)) and path.is_file())
     for part in PARTS:
-        there = [folder / f"{part}{end}" for end in ENDINGS if (folder / f"{part}{end}").is_file()]
+        there = [path for end in ENDINGS for path in files if path.name.lower() == f"{part}{end}"]
         if len(there) > 1:
             names = ", ".join(path.name for path in there)
             raise BadInput(f"{folder} has several files for {part!r}: {names}; keep one")
@@ -38,7 +39,7 @@ def read(folder: Path) -> Rows:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = parquet_table.read(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
+        piece = parquet_table.read(path, share=0.0) if path.suffix.lower() == ".parquet" else delimited.read(path, share=0.0)
         pieces.append((part, piece))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):

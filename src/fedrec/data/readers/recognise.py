@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fedrec.data.readers import columns, delimited, sequences
+from fedrec.data.readers import columns, content, delimited, packing, sequences
 from fedrec.data.readers.values import NUMBER
 from fedrec.errors import BadInput
 
@@ -33,8 +33,12 @@ LINES = 50
 def format_of(path: Path, chosen: Mapping[str, str] | None = None) -> str:
     """The name of the reader for a file; ``chosen``: meaning to column name, which only a table has."""
     for pattern, reader in KNOWN_FILES:
-        if path.match(pattern):
+        if fnmatchcase(path.name.lower(), pattern.lower()):
             return reader
+    if packing.is_parquet(path):
+        return "parquet"
+    if packing.kind_of(path) and content.head(path, len(packing.PARQUET)) == packing.PARQUET:
+        raise BadInput(f"{path} is a packed Parquet file; unpack it")
     lines = delimited.head_lines(path)[:LINES]
     if lines and JSON.match(lines[0]):
         raise BadInput(f"{path} is JSON; save it as CSV (user,item,rating,timestamp) or as Parquet")
