@@ -107,6 +107,7 @@ def test_what_a_file_is_does_not_hang_on_its_name(tmp_path: Path, name: str, kin
         ("a.xlsx", b"PK\x03\x04\x00", "a.xlsx is a spreadsheet; save the sheet as CSV"),
         ("a.gz", gzip.compress(b"PAR1" + bytes(8) + b"PAR1"), "a.gz is a packed Parquet file; unpack it"),
     ],
+    ids=["bzip2", "xz", "zstd", "spreadsheet", "parquet"],
 )
 def test_what_is_not_read_is_called_by_its_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(data)
@@ -129,3 +130,62 @@ def test_names_in_capitals(write: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["user,item", "user,item\r\n", "user,item\n\n", "\n\nuser,item"])
 def test_a_header_alone_has_no_rows(write: Write, text: str) -> None:
     assert refused(write("a.csv", text)).endswith("a.csv has a header and no rows; it needs at least one interaction")
+
+
+def folder_of(folder: Path, *names: str) -> Path:
+    """A folder with a table of one user in each file; of text the user is 'wrong'."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix.lower() in (".parquet", ".pq"):
+            parquet.write_table(pa.table({"user": ["right"], "item": [name]}), path)
+        else:
+            path.write_text("user,item\nwrong,x\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        ["readme.txt"],
+        ["README.dat", "LICENSE.txt", "licence.csv", "notes.md", "_SUCCESS.txt", "._a.csv", "_metadata", "part.crc"],
+    ],
+)
+def test_what_stands_beside_parts_is_not_read(tmp_path: Path, beside: list[str]) -> None:
+    data = load(folder_of(tmp_path / "d", "a.parquet", "b.parquet", *beside))
+    assert pairs(data) == {("right", "a.parquet"), ("right", "b.parquet")}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a.parquet", "b.parquet", "schema.csv"], "holds a.parquet, b.parquet, schema.csv; name one file"),
+        (["backup.parquet", "ratings.csv"], "holds backup.parquet, ratings.csv; name one file"),
+        (["backup.parquet", "u.data", "u.item"], "holds backup.parquet, u.data; name one file"),
+        (["a.inter", "b.inter", "c.csv"], "holds a.inter, b.inter; name one file"),
+        (["a.csv", "b.CSV"], "holds a.csv, b.CSV; name one file"),
+        (["readme.txt"], "holds no data file"),
+    ],
+)
+def test_a_folder_with_several_tables_is_refused(tmp_path: Path, names: list[str], said: str) -> None:
+    assert said in refused(folder_of(tmp_path / "d", *names))
+
+
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (["RATINGS.CSV", "other.csv"], "RATINGS"),
+        (["MINE.TSV", "readme.txt"], "MINE"),
+        (["a.parquet"], "a"),
+        (["A.PARQUET", "b.pq"], "d"),
+    ],
+)
+def test_the_table_of_a_folder(tmp_path: Path, names: list[str], read: str) -> None:
+    assert there(load(folder_of(tmp_path / "d", *names)).understood).source.endswith((f"/{read}", *names[:1]))
+
+
+def test_published_files_are_found_among_others(write: Write, tmp_path: Path) -> None:
+    write("d/u.data", "1\t5\t3\t10\n")
+    for name in ("u.item", "u.info", "u1.base", "README", "ua.test", "notes.txt"):
+        write(f"d/{name}", "5|Five\n")
+    assert pairs(load(tmp_path / "d")) == {("1", "5")}
