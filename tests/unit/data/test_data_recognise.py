@@ -189,3 +189,35 @@ def test_published_files_are_found_among_others(write: Write, tmp_path: Path) ->
     for name in ("u.item", "u.info", "u1.base", "README", "ua.test", "notes.txt"):
         write(f"d/{name}", "5|Five\n")
     assert pairs(load(tmp_path / "d")) == {("1", "5")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user::item::rating::timestamp\na::x::5::10\nb::y::3::11\n",
+        "a::x\nb::y\n",
+        "a::x::2,5\nb::y::3,5\n",
+        "a::x::2::10\nb::y::3::11\n",
+        "when::item::user\n10::x::a\n11::y::b\n",
+    ],
+)
+def test_two_colons_between_cells(write: Write, text: str) -> None:
+    """Only MovieLens' own form was read, and the refusal asked for a header or --columns, which were refused."""
+    assert pairs(load(write("a.dat", text))) == {("a", "x"), ("b", "y")}
+    assert pairs(load(write("ratings.dat", "1::2::3::4\n1::3::3::4\n"))) == {("1", "2"), ("1", "3")}
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_two_colons_inside_ids(write: Write, mark: str) -> None:
+    rows = "".join(f"urn::{user}{mark}{item}{mark}2\n" for user, item in ["ab", "cd", "ef"])
+    expected = {("urn::a", "b"), ("urn::c", "d"), ("urn::e", "f")}
+    assert pairs(load(write("a.csv", rows))) == expected
+    assert pairs(load(write("b.csv", f"user{mark}item{mark}rating\n{rows}"))) == expected
+
+
+def test_columns_of_a_ready_split_can_be_named(write: Write, tmp_path: Path) -> None:
+    for part, item in [("train", "x"), ("valid", "y"), ("test", "z")]:
+        write(f"d/{part}.csv", f"who,what\na,{item}\nb,{item}\n")
+    data = load(tmp_path / "d", columns="user=who,item=what")
+    assert pairs(data) == {(user, item) for user in "ab" for item in "xyz"}
+    assert there(data.part).tolist() == [0, 1, 2] * 2

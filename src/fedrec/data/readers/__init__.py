@@ -40,7 +40,7 @@ READERS: dict[str, Callable[..., Rows]] = {
 }
 """Readers by name. 'published': a publisher's delimited file; repeats merge, a torn last line is left out."""
 
-NAMED = ("delimited", "recbole", "parquet")
+NAMED = ("delimited", "recbole", "parquet", "ready-split")
 """Readers of files that name their columns, so that a person can say which is which."""
 
 

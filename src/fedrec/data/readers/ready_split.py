@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,16 +32,16 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def read(folder: Path) -> Rows:
-    """All parts, one after another, with ``part`` saying which."""
+def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
+    """All parts, one after another, with ``part`` saying which; ``chosen``: meaning to column name."""
     files = part_files(folder)
     for part in ("train", "test"):
         if part not in files:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = parquet_table.read(path, share=0.0) if path.suffix.lower() == ".parquet" else delimited.read(path, share=0.0)
-        pieces.append((part, piece))
+        reader = parquet_table.read if path.suffix.lower() == ".parquet" else delimited.read
+        pieces.append((part, reader(path, chosen=chosen, share=0.0)))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):
         if len({getattr(piece, what) is None for piece in rows}) > 1:

@@ -26,8 +26,8 @@ KNOWN_FILES: tuple[tuple[str, str], ...] = (
 """File names that say their format."""
 JSON = re.compile(r'\s*(\{\s*"|\[\s*[\[{"]|[\[{]\s*$)')
 """How a first line of JSON begins, which a first line of a table does not."""
-LINES = 50
-"""Lines that are looked at."""
+COLONS = "ratings.dat"
+"""The name of MovieLens' own file with '::'."""
 
 
 def format_of(path: Path, chosen: Mapping[str, str] | None = None) -> str:
@@ -39,14 +39,22 @@ def format_of(path: Path, chosen: Mapping[str, str] | None = None) -> str:
         return "parquet"
     if packing.kind_of(path) and content.head(path, len(packing.PARQUET)) == packing.PARQUET:
         raise BadInput(f"{path} is a packed Parquet file; unpack it")
-    lines = delimited.head_lines(path)[:LINES]
+    lines = delimited.head_lines(path)[: delimited.LINES]
     if lines and JSON.match(lines[0]):
         raise BadInput(f"{path} is JSON; save it as CSV (user,item,rating,timestamp) or as Parquet")
-    if lines and "::" in lines[0]:
+    if lines and _is_movielens(path, lines, chosen):
         return "movielens-colons"
     if chosen or is_table(lines):
         return "delimited"
     return "sequences" if sequences.looks_like(lines) else "delimited"
+
+
+def _is_movielens(path: Path, lines: list[str], chosen: Mapping[str, str] | None) -> bool:
+    """Whether a file with '::' is as MovieLens has it: by its name, or four numbers a line and no header."""
+    cells = lines[0].strip().split("::")
+    if delimited.sniff(lines[0], lines[1:]) != "::" or columns.is_header(cells, chosen):
+        return False
+    return path.name.lower().startswith(COLONS) or (len(cells) == 4 and all(re.match(NUMBER, cell) for cell in cells))
 
 
 def is_table(lines: list[str]) -> bool:
@@ -56,7 +64,7 @@ def is_table(lines: list[str]) -> bool:
     """
     if not lines:
         return False
-    cells = [cell.strip().strip('"') for cell in lines[0].split(delimited.sniff(lines[0]))]
+    cells = [cell.strip().strip('"') for cell in lines[0].split(delimited.sniff(lines[0], lines[1:]))]
     if {"user", "item"} <= {columns.meaning(cell) for cell in cells}:
         return True
     for mark in ("|", "\t"):
