@@ -137,5 +137,6 @@ def from_table(
         understood,
         given=given,
         headless=not header_lines,
+        quoted=table.delimiter == ",",
         notes=tuple(notes),
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedrec.data import limits
 from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.values import Times, in_range, moments, numbers
+from fedrec.data.readers.values import Numbers, Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 
 EARLIEST_TIME = 10**8
@@ -27,42 +27,49 @@ def rows_of(
     *,
     given: bool = False,
     headless: bool = False,
-    ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None,
+    ratings: Numbers | None = None,
     times: Times | None = None,
+    quoted: bool = False,
     notes: tuple[str, ...] = (),
 ) -> Rows:
     """Rows of text columns by meaning; ``ratings`` and ``times`` where those are numbers already.
 
-    ``headless``: a file without a header, whose third column may be a time.
+    ``headless``: a file without a header, whose third column may be a time. ``quoted``: commas part its cells.
     """
     for what in ("user", "item", "client"):
         if what in columns:
             check_ids(columns[what], what, faults)
     said = list(notes)
-    comma = False
     if ratings is None and "rating" in columns:
-        values, bad, comma = numbers(columns["rating"])
-        ratings = values, bad
-        if headless and len(columns) == 3 and not bad.any() and _are_times(values):
-            times, ratings = in_range(values), None
+        ratings = numbers(columns["rating"], quoted)
+        if headless and len(columns) == 3 and not ratings.bad.any() and _are_times(ratings.values):
+            times, ratings = in_range(ratings.values), None
             columns = {("time" if what == "rating" else what): column for what, column in columns.items()}
             said.append(f"{understood.source}: the third column is read as a time")
     if times is None and "time" in columns:
-        times = moments(columns["time"])
+        times = moments(columns["time"], quoted)
     if ratings is not None:
         faults.add(
-            ratings[1], lambda row: f"rating {_shown(columns, 'rating', row)} is not a number{_hint(row, headless)}"
+            ratings.unclear,
+            lambda row: f"rating {_shown(columns, 'rating', row)} may have a decimal comma or one between thousands: "
+            "write 1.05 or 1050",
+            fatal=True,
+        )
+        faults.add(
+            ratings.bad, lambda row: f"rating {_shown(columns, 'rating', row)} is not a number{_hint(row, headless)}"
         )
     if times is not None:
         why = times.why
         faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {why}")
+    if ratings is not None and ratings.thousands:
+        said.append("ratings have commas between thousands")
     kept, left_out, listed = faults.kept()
     if left_out:
         said.append(f"{left_out} rows cannot be read and are left out, the first: {listed[0]}")
     rows = Rows(
         users=columns["user"],
         items=columns["item"],
-        ratings=None if ratings is None else ratings[0],
+        ratings=None if ratings is None else ratings.values,
         times=None if times is None else times.values,
         clients=columns.get("client"),
         place=faults.place,
@@ -80,7 +87,7 @@ def rows_of(
             understood,
             rows=faults.rows + faults.n_torn,
             times=None if times is None else times.kind,
-            decimal_comma=comma,
+            decimal_comma=ratings is not None and ratings.comma,
             unreadable=left_out,
             unreadable_at=listed,
         ),

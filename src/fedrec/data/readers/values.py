@@ -16,12 +16,29 @@ FARTHEST = 9.2e18
 """Times must fit 64 bits."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
+THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
+MILLIONS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3}){2,}(\.[0-9]*)?$"
 _CLOCK = (
     r"(?:(?:T|\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
     r"(?:\s*(?P<noon>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?$"
 )
 ISO_DATE = r"^(?P<year>[0-9]{4})[-/.](?P<month>[0-9]{1,2})[-/.](?P<day>[0-9]{1,2})" + _CLOCK
 WRITTEN_DATE = r"^(?P<first>[0-9]{1,2})(?P<mark>[-/.])(?P<other>[0-9]{1,2})[-/.](?P<year>[0-9]{4})" + _CLOCK
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of finite numbers."""
+
+    values: NDArray[np.float64]
+    bad: Bad
+    """Rows that are no numbers."""
+    unclear: Bad
+    """Those of them that may be two numbers: 1,050."""
+    comma: bool = False
+    """Whether decimal commas were read."""
+    thousands: bool = False
+    """Whether commas between thousands were read."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +59,36 @@ def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.utf8_trim_whitespace(pc.fill_null(column, ""))
 
 
-def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
-    """Text as finite numbers, the rows that are none, and whether decimal commas were read."""
+def numbers(column: pa.ChunkedArray, quoted: bool = False) -> Numbers:
+    """Text as finite numbers; ``quoted``: commas part the cells of the file, so that one in a cell was quoted.
+
+    A comma is a decimal comma, or stands between thousands where all numbers with one could be written so and
+    something shows it: a second comma, a decimal point, the quotes. Otherwise it is not guessed which.
+    """
     words = trimmed(column)
+    none = np.zeros(len(words), np.bool_)
     try:
         values = _floats(words)
-        return values, ~np.isfinite(values), False
+        return Numbers(values, ~np.isfinite(values), none)
     except pa.ArrowInvalid:
         pass
     words, codes = _distinct(words)
     plain = _matches(words, NUMBER)
-    commas = _matches(words, COMMA_NUMBER)
-    with_point = _matches(words, r"\.")
-    comma = bool(commas.any()) and not bool((with_point & plain).any())
-    if comma:
-        words = pc.replace_substring(words, ",", ".")
-        plain |= commas
+    commas, grouped = _matches(words, COMMA_NUMBER), _matches(words, THOUSANDS)
+    with_point = _matches(words, r"\.") & (plain | grouped)
+    unclear = np.zeros(len(words), np.bool_)
+    comma = thousands = False
+    if grouped.any() and not (commas & ~grouped).any():
+        thousands = quoted or bool(with_point.any() or _matches(words, MILLIONS).any())
+        unclear = grouped & (not thousands)
+    elif commas.any() and not with_point.any():
+        comma = True
+    if thousands:
+        words, plain = pc.if_else(pa.array(grouped), pc.replace_substring(words, ",", ""), words), plain | grouped
+    elif comma:
+        words, plain = pc.replace_substring(words, ",", "."), plain | commas
     values = _floats(pc.if_else(pa.array(plain), words, "nan"))[codes]
-    return values, ~np.isfinite(values), comma
+    return Numbers(values, ~np.isfinite(values), unclear[codes], comma, thousands)
 
 
 def _distinct(words: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
@@ -83,16 +112,19 @@ def _matches(words: pa.ChunkedArray, pattern: str) -> Bad:
     return np.asarray(pc.match_substring_regex(words, pattern).to_numpy(), dtype=np.bool_)
 
 
-def moments(column: pa.ChunkedArray) -> Times:
-    """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written)."""
+def moments(column: pa.ChunkedArray, quoted: bool = False) -> Times:
+    """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written).
+
+    ``quoted``: as for :func:`numbers`.
+    """
     words = trimmed(column)
     try:
         return in_range(np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64))
     except pa.ArrowInvalid:
         pass
-    values, bad, _ = numbers(words)
-    if bad.mean() <= 0.5:
-        return in_range(values, bad)
+    found = numbers(words, quoted)
+    if found.bad.mean() <= 0.5:
+        return in_range(found.values, found.bad)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             when = pc.cast(_cast(words, kind), pa.int64())
