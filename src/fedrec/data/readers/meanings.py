@@ -59,8 +59,8 @@ def rows_of(
             ratings.bad, lambda row: f"rating {_shown(columns, 'rating', row)} is not a number{_hint(row, headless)}"
         )
     if times is not None:
-        why = times.why
-        faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {why}")
+        fault = times.fault
+        faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {fault(row)}")
     if ratings is not None and ratings.thousands:
         said.append("ratings have commas between thousands")
     kept, left_out, listed = faults.kept()
@@ -122,16 +122,13 @@ def check_ids(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
     faults.add(rows(pc.or_kleene(blank, pc.is_null(words))), lambda row: f"no {what} id")
 
 
-def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str]:
-    """Item id to title, out of two columns; the last title of an item counts."""
-    pairs = (
-        pa.table({"item": items, "title": titles}).group_by(["item"], use_threads=False).aggregate([("title", "last")])
-    )
-    return {
-        item.strip(): title or ""
-        for item, title in zip(pairs["item"].to_pylist(), pairs["title_last"].to_pylist(), strict=True)
-        if item is not None
-    }
+def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str] | None:
+    """Item id to title, out of two columns; the last title of an item counts, and an empty one is none."""
+    given = pa.table({"item": items, "title": titles})
+    given = given.filter(pc.not_equal(pc.utf8_trim_whitespace(pc.fill_null(titles, "")), ""))
+    pairs = given.group_by(["item"], use_threads=False).aggregate([("title", "last")])
+    found = zip(pairs["item"].to_pylist(), pairs["title_last"].to_pylist(), strict=True)
+    return {item.strip(): title for item, title in found if item is not None} or None
 
 
 def _shown(columns: Mapping[str, pa.ChunkedArray], what: str, row: int) -> str:

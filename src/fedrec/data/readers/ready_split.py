@@ -76,6 +76,9 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
             split=True,
         ),
     )
+    own = {item: title for piece in rows for item, title in (piece.titles or {}).items()}
+    if own:
+        return replace(whole, titles=own)
     titled = whole.titled(folder / "train", ["movies.dat"], movielens.titles)
     stray = 0 if titled.titles is None else len(set(whole.items.unique().to_pylist()) - titled.titles.keys())
     if not stray:

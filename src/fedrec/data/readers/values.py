@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedrec.data.understood import ORDER_ONLY, unit_name, unit_of
+from fedrec.data.understood import ORDER_ONLY, UNITS, unit_name, unit_of
 
 Bad = NDArray[np.bool_]
+SINCE = " since 1970"
 FARTHEST = 9.2e18
 """Times must fit 64 bits."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -52,6 +55,13 @@ class Times:
     """How they were written, for people."""
     why: str = "is neither a number nor a date"
     """What is wrong with the bad ones."""
+    other_unit: Mapping[str, Bad] = field(default_factory=dict)
+    """Those of them that are in another unit than the column, by that unit."""
+
+    def fault(self, row: int) -> str:
+        """What is wrong with a bad row."""
+        unit = next((unit for unit, rows in self.other_unit.items() if rows[row]), None)
+        return self.why if unit is None else f"is in {unit} where others are in {self.kind.removesuffix(SINCE)}"
 
 
 def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -141,13 +151,23 @@ def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = 
         bad = bad | ~(np.abs(values.astype(np.float64)) < FARTHEST)
     usable = values[~bad]
     unit = unit_of(usable) if len(usable) else 1
-    if unit > 1:  # seconds among milliseconds would come first, whenever they were
-        small = ~bad & (values > ORDER_ONLY) & (np.abs(values) < 10**11)
-        if small.any():
-            return Times(values, bad | small, unit_name(unit), f"is in seconds where others are in {unit_name(unit)}")
     if len(usable) and unit == 1 and float(usable.max()) < ORDER_ONLY:
         return Times(values, bad, "numbers (an order)")
-    return Times(values, bad, f"{unit_name(unit)} since 1970")
+    others = _in_other_units(values, bad, unit)
+    return Times(
+        values, np.logical_or.reduce([bad, *others.values()]), f"{unit_name(unit)}{SINCE}", other_unit=others
+    )
+
+
+def _in_other_units(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad, unit: int) -> dict[str, Bad]:
+    """Rows whose times are in a smaller unit than the column, by that unit: they would come first, whenever they were."""
+    found: dict[str, Bad] = {}
+    bounds = [*((above, per_second) for above, per_second, _ in UNITS if per_second <= unit), (0, 1)]
+    for (below, _), (above, per_second) in pairwise(bounds):
+        rows = ~bad & (values > above) & (values <= below)
+        if rows.any():
+            found[unit_name(per_second)] = rows
+    return found
 
 
 def _dates(words: pa.ChunkedArray) -> Times:
