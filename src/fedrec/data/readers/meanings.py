@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fedrec.data import limits
+from fedrec.data.readers import headless as headless_file
 from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.values import Numbers, Times, in_range, moments, numbers
@@ -61,6 +62,10 @@ def rows_of(
     if times is not None:
         fault = times.fault
         faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {fault(row)}")
+    if given and headless:
+        bad = {"rating": None if ratings is None else ratings.bad, "time": None if times is None else times.bad}
+        headless_file.refuse_header(columns, faults, {what: rows for what, rows in bad.items() if rows is not None})
+        said.append(f"{understood.source}: {headless_file.READ}")
     if ratings is not None and ratings.thousands:
         said.append("ratings have commas between thousands")
     kept, left_out, listed = faults.kept()
