@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import pandas as pd
 import pytest
 
 from data_files import Write, refused
@@ -52,3 +56,35 @@ def test_a_bad_first_row_is_no_header(write: Write) -> None:
     rows = "".join(f"u{row},i{row % 7},4\n" for row in range(300))
     assert len(load(write("a.csv", f"u1,i1,nan\n{rows}"))) == 300
     assert "may have the day or the month first" in refused(write("b.csv", "u,i,3,01/02/2021\nu,j,3,03/04/2021\n"))
+
+
+FRAME = pd.DataFrame({"who": ["a", "b"], "item": ["x", "y"], "rating": [4.0, 5.0]})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"min_rating": "4"}, "min_rating='4' is not a number; give one, such as min_rating=4"),
+        ({"min_rating": True}, "min_rating='True' is not a number"),
+        ({"min_rating": float("nan")}, "min_rating='nan' is not a number"),
+        ({"columns": ["user"]}, "says nothing; write 'user=NAME,item=NAME'"),
+        ({"columns": {"user": 0}}, "columns: 'user' is '0'; give the name of a column, as text"),
+        ({"columns": {"person": "who"}}, "unknown meaning in --columns 'person'"),
+        ({"columns": {"user": "who", "item": "who"}}, "--columns uses 'who' twice"),
+        ({"columns": []}, "says nothing"),
+    ],
+)
+def test_options_that_mean_nothing(options: dict[str, Any], said: str) -> None:
+    assert said in refused(FRAME, **{"columns": {"user": "who"}} | options)
+
+
+@pytest.mark.parametrize("least", [4.5, np.float32(4.5), np.int64(5), 5])
+def test_a_least_rating_may_be_any_number(least: Any) -> None:
+    assert load(FRAME, columns={"user": "who"}, min_rating=least).user_ids.tolist() == ["b"]
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_no_name_is_not_the_current_folder(name: str, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(write("ratings.csv", "user,item\na,x\n").parent)
+    assert "no data is named; give the name of a data set, a file or a folder" in refused(name)
+    assert len(load(".")) == 1

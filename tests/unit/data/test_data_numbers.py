@@ -49,9 +49,18 @@ def test_a_comma_that_may_mean_either_is_not_guessed(write: Write) -> None:
 @pytest.mark.parametrize(
     ("times", "said"),
     [
-        (("1700000000000", "1600000000000000"), "line 2: time '1700000000000' is in milliseconds where others are in mic"),
-        (("1600000000000000000", "1600000000000000"), "line 3: time '1600000000000000' is in microseconds where others"),
-        (("1600000000000000000", "1600000000"), "line 3: time '1600000000' is in seconds where others are in nanoseconds"),
+        (
+            ("1700000000000", "1600000000000000"),
+            "line 2: time '1700000000000' is in milliseconds where others are in mic",
+        ),
+        (
+            ("1600000000000000000", "1600000000000000"),
+            "line 3: time '1600000000000000' is in microseconds where others",
+        ),
+        (
+            ("1600000000000000000", "1600000000"),
+            "line 3: time '1600000000' is in seconds where others are in nanoseconds",
+        ),
         (("1600000000000", "1600000000"), "line 3: time '1600000000' is in seconds where others are in milliseconds"),
         (("1600000000000", "9"), "line 3: time '9' is in seconds where others are in milliseconds"),
         (("1600000000000", "soon", "1600000000000"), "line 3: time 'soon' is neither a number nor a date"),
@@ -77,8 +86,7 @@ def test_an_empty_title_is_no_title(write: Write, kind: str, nothing: str) -> No
     data = load(write("a.csv", text) if kind == "text" else pa.table(columns))
     assert there(data.titles).tolist() == ["X", "y", "Z"]
     assert "1 items have no title; their id stands for it" in said_of(data)
-    columns["title"] = [None, None, None, nothing]
-    assert load(pa.table(columns)).titles is None
+    assert load(pa.table({**columns, "title": [None, None, None, nothing]})).titles is None
 
 
 def test_a_ready_split_keeps_its_titles(write: Write, tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def test_a_table_with_titles_is_no_sequence_file(write: Write, mark: str, header
 def test_a_log_with_six_columns_is_no_sequence_file(write: Write, header: str) -> None:
     rows = "".join(f"u{n}\ti{n % 5}\t{n % 4 + 1}\t{1_600_000_000 + n}\tDE\tphone\n" for n in range(60))
     path = write("log.tsv", f"{header}\n{rows}")
-    names = {} if header.startswith("user") else {"columns": "user=wer,item=was"}
-    data = load(path, **names)
+    names = None if header.startswith("user") else "user=wer,item=was"
+    data = load(path, columns=names)
     assert (data.n_users, data.n_items) == (60, 5)
     torn = write("torn.tsv", f"{header}\n{rows}u7\ti3\n")
     if names:
@@ -209,7 +209,7 @@ def test_two_colons_between_cells(write: Write, text: str) -> None:
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 def test_two_colons_inside_ids(write: Write, mark: str) -> None:
-    rows = "".join(f"urn::{user}{mark}{item}{mark}2\n" for user, item in ["ab", "cd", "ef"])
+    rows = "".join(f"urn::{user}{mark}{item}{mark}2\n" for user, item in [("a", "b"), ("c", "d"), ("e", "f")])
     expected = {("urn::a", "b"), ("urn::c", "d"), ("urn::e", "f")}
     assert pairs(load(write("a.csv", rows))) == expected
     assert pairs(load(write("b.csv", f"user{mark}item{mark}rating\n{rows}"))) == expected

@@ -13,15 +13,14 @@ from fedrec.data.readers.faults import SHARE, Faults
 
 READ = "no header: the first column is the user, the second the item"
 ADVICE = (
-    "say which columns are which with --columns user=NAME,item=NAME (if it is none, put a line 'user,item,...' above it)"
+    "say which columns are which with --columns user=NAME,item=NAME "
+    "(if it is none, put a line 'user,item,...' above it)"
 )
 MISSING = ("", "nan", "na", "n/a", "null", "none", "nil", "-", "?", "inf", "-inf")
 """Words for a cell that holds nothing: such a row is a bad row, not a header."""
 
 
-def refuse_header(
-    columns: Mapping[str, pa.ChunkedArray], faults: Faults, bad: Mapping[str, NDArray[np.bool_]]
-) -> None:
+def refuse_header(columns: Mapping[str, pa.ChunkedArray], faults: Faults, bad: Mapping[str, NDArray[np.bool_]]) -> None:
     """Count a first line that is a header among the faults; ``bad``: rows whose rating or time cannot be read."""
     named = [what for what, rows in bad.items() if len(rows) and rows[0] and _names(columns[what], rows)]
     if named or (len(columns) == 2 and _stands_out(columns)):

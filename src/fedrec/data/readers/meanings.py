@@ -52,8 +52,10 @@ def rows_of(
     if ratings is not None:
         faults.add(
             ratings.unclear,
-            lambda row: f"rating {_shown(columns, 'rating', row)} may have a decimal comma or one between thousands: "
-            "write 1.05 or 1050",
+            lambda row: (
+                f"rating {_shown(columns, 'rating', row)} may have a decimal comma or one between thousands: "
+                "write 1.05 or 1050"
+            ),
             fatal=True,
         )
         faults.add(

@@ -154,13 +154,11 @@ def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = 
     if len(usable) and unit == 1 and float(usable.max()) < ORDER_ONLY:
         return Times(values, bad, "numbers (an order)")
     others = _in_other_units(values, bad, unit)
-    return Times(
-        values, np.logical_or.reduce([bad, *others.values()]), f"{unit_name(unit)}{SINCE}", other_unit=others
-    )
+    return Times(values, np.logical_or.reduce([bad, *others.values()]), f"{unit_name(unit)}{SINCE}", other_unit=others)
 
 
 def _in_other_units(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad, unit: int) -> dict[str, Bad]:
-    """Rows whose times are in a smaller unit than the column, by that unit: they would come first, whenever they were."""
+    """Rows whose times are in a smaller unit than the column, by that unit: they would all come first."""
     found: dict[str, Bad] = {}
     bounds = [*((above, per_second) for above, per_second, _ in UNITS if per_second <= unit), (0, 1)]
     for (below, _), (above, per_second) in pairwise(bounds):
@@ -202,7 +200,7 @@ def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]
     if found.null_count == len(words):
         return None
     parts: dict[str, NDArray[np.int64]] = {}
-    for name in (field.name for field in found.type):
+    for name in (part.name for part in found.type):
         part = pc.fill_null(pc.struct_field(found, [name]), "")
         if name == "zone":
             parts[name] = _zone(part)
