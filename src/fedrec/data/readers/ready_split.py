@@ -21,7 +21,8 @@ ENDINGS = (".tsv", ".csv", ".parquet", ".tsv.gz", ".csv.gz")
 def part_files(folder: Path) -> dict[str, Path]:
     """The file of each part that is there."""
     found: dict[str, Path] = {}
-    files = sorted(path for path in folder.iterdir() if path.name.lower().startswith(tuple(PARTS)) and path.is_file())
+    inside = folder.iterdir() if folder.is_dir() else ()
+    files = sorted(path for path in inside if path.name.lower().startswith(tuple(PARTS)) and path.is_file())
     for part in PARTS:
         there = [path for end in ENDINGS for path in files if path.name.lower() == f"{part}{end}"]
         if len(there) > 1:
