@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +77,12 @@ def _found(
     seed: int,
 ) -> tuple[Interactions, int | None]:
     """The data, and the filter that goes with it."""
-    if isinstance(columns, str):
-        from fedrec.data.readers.columns import parse
+    chosen: dict[str, str] = {}
+    if columns is not None:
+        from fedrec.data.readers.columns import given
 
-        columns = parse(columns)
-    chosen = dict(columns or {})
+        chosen = given(columns)
+    _refuse_no_number(min_rating)
     if not isinstance(name, str | Path):
         from fedrec.data.assemble import assemble
         from fedrec.data.readers import typed
@@ -89,6 +92,8 @@ def _found(
         return assemble(typed.read_frame(name, chosen=chosen), "frame", min_rating), None
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     name = str(name)
+    if not name.strip():
+        raise BadInput("no data is named; give the name of a data set, a file or a folder ('.' is the current one)")
     if name == IN_MEMORY:
         raise BadInput("the data was a table in memory, which is gone; runs on a file can be resumed and updated")
     world_or_known = name.partition(":")[0] in WORLDS or name in SOURCES
@@ -102,6 +107,14 @@ def _found(
         source = SOURCES[name]
         return _published(source, folder, min_rating), source.filter_for(paper)
     return _path(name, folder, chosen, min_rating), None
+
+
+def _refuse_no_number(min_rating: object) -> None:
+    """Refuse a least rating that is text or no finite number."""
+    if min_rating is None:
+        return
+    if isinstance(min_rating, bool) or not isinstance(min_rating, Real) or not math.isfinite(min_rating):
+        raise BadInput(f"min_rating={limits.brief(min_rating)} is not a number; give one, such as min_rating=4")
 
 
 def _filtered(data: Interactions, least: int) -> Interactions:

@@ -177,10 +177,10 @@ def test_a_few_unreadable_rows_are_left_out_and_named(write: Write) -> None:
 
 
 def test_the_fault_of_most_rows_is_named_not_that_of_a_line_that_breaks_off(write: Write) -> None:
-    rows = "".join(f"x;k{i};b{i};4\n" for i in range(200))
-    said = refused(write("a.csv", f"Note;Kunde;Buch;Sterne\n{rows}abgebr"))
-    assert "line 1: rating 'Buch' is not a number" in said
-    assert said.endswith("(202 of 202 rows cannot be read)")
+    rows = "".join(f"k{i};b{i};good\n" for i in range(200))
+    said = refused(write("a.csv", f"user;item;rating\n{rows}abgebr"))
+    assert "line 2: rating 'good' is not a number" in said
+    assert said.endswith("(201 of 201 rows cannot be read)")
 
 
 def test_a_header_that_comes_again_is_no_user(write: Write) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from fedrec.data import limits
 from fedrec.data.readers import (
     delimited,
+    folders,
     movielens,
     parquet_table,
     publishers,
@@ -18,6 +17,7 @@ from fedrec.data.readers import (
     sequences,
     yelp,
 )
+from fedrec.data.readers.recognise import format_of
 from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
 
@@ -40,24 +40,7 @@ READERS: dict[str, Callable[..., Rows]] = {
 }
 """Readers by name. 'published': a publisher's delimited file; repeats merge, a torn last line is left out."""
 
-KNOWN_FILES: tuple[tuple[str, str], ...] = (
-    ("*.inter", "recbole"),
-    ("u.data", "movielens-tabs"),
-    ("user_artists.dat", "lastfm"),
-    ("BX-Book-Ratings.csv", "book-crossing"),
-    ("dataset_TSMC2014_*.txt", "foursquare"),
-    ("*review*.json", "yelp"),
-    ("QB-article.csv", "tenrec"),
-    ("MicroLens-100k_pairs.csv", "microlens"),
-    ("*.parquet", "parquet"),
-    ("*.pq", "parquet"),
-)
-"""File names that say their format."""
-
-DATA_ENDINGS = {".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip"}
-JSON = re.compile(r'\s*(\{\s*"|\[\s*[\[{"]|[\[{]\s*$)')
-"""How a first line of JSON begins, which a first line of a table does not."""
-NAMED = ("delimited", "recbole", "parquet")
+NAMED = ("delimited", "recbole", "parquet", "ready-split")
 """Readers of files that name their columns, so that a person can say which is which."""
 
 
@@ -66,39 +49,10 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
     if not path.exists():
         raise BadInput(f"no such file or folder: {path}")
     if path.is_dir() and not ready_split.part_files(path):
-        path = _only_table(path)
-    form = format_of(path) if path.is_file() else "ready-split" if ready_split.part_files(path) else "parquet"
+        path = folders.only_table(path)
+    form = format_of(path, columns) if path.is_file() else "ready-split" if ready_split.part_files(path) else "parquet"
     if not columns:
         return READERS[form](path)
     if form not in NAMED:
         raise BadInput(f"{path} names no columns, so --columns has nothing to choose from")
     return READERS[form](path, chosen=columns)
-
-
-def format_of(path: Path) -> str:
-    """The name of the reader for a file: by its name, else by its first lines."""
-    for pattern, reader in KNOWN_FILES:
-        if path.match(pattern):
-            return reader
-    lines = delimited.head_lines(path)[:50]
-    if lines and JSON.match(lines[0]):
-        raise BadInput(f"{path} is JSON; save it as CSV (user,item,rating,timestamp) or as Parquet")
-    if lines and "::" in lines[0]:
-        return "movielens-colons"
-    return "sequences" if sequences.looks_like(lines) else "delimited"
-
-
-def _only_table(folder: Path) -> Path:
-    """The file of interactions in a folder, where there is no doubt which it is; itself, of a table in parts."""
-    for pattern, _ in KNOWN_FILES:
-        found = sorted(folder.glob(pattern))
-        if len(found) == 1:
-            return found[0]
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in DATA_ENDINGS)
-    likely = [path for path in files if path.name.startswith(("ratings", "interactions"))] or files
-    if len(likely) == 1:
-        return likely[0]
-    if not files and parquet_table.part_files(folder):
-        return folder
-    names = limits.names([path.name for path in files]) or "no data file"
-    raise BadInput(f"{folder} holds {names}; name one file, or make it a ready split (train, valid, test)")

@@ -51,11 +51,30 @@ def parse(text: str | None) -> dict[str, str]:
     >>> parse("user=CustomerID, item=SKU")
     {'user': 'CustomerID', 'item': 'SKU'}
     """
-    chosen: dict[str, str] = {}
+    pairs: list[tuple[str, str]] = []
     for pair in (part for part in (text or "").split(",") if part.strip()):
         what, sign, name = (part.strip() for part in pair.partition("="))
         if not sign or not name:
             raise BadInput(f"--columns {limits.brief(pair)} says nothing; write user=NAME,item=NAME")
+        pairs.append((what, name))
+    return _checked(pairs)
+
+
+def given(found: Mapping[str, str] | str | None) -> dict[str, str]:
+    """Meaning to column name, of text or a mapping."""
+    if found is None or isinstance(found, str):
+        return parse(found)
+    if not isinstance(found, Mapping):
+        raise BadInput(f"columns={limits.brief(found)} says nothing; write 'user=NAME,item=NAME' or {{'user': 'NAME'}}")
+    for what, name in found.items():
+        if not (isinstance(what, str) and isinstance(name, str) and name.strip()):
+            raise BadInput(f"columns: {limits.brief(what)} is {limits.brief(name)}; give the name of a column, as text")
+    return _checked(list(found.items()))
+
+
+def _checked(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for what, name in pairs:
         if what not in KNOWN:
             raise unknown("meaning in --columns", what, KNOWN)
         if what in chosen:
@@ -68,8 +87,8 @@ def parse(text: str | None) -> dict[str, str]:
 
 def is_header(cells: Sequence[str], chosen: Mapping[str, str] | None = None) -> bool:
     """Whether these cells name columns: at least one is a known name, or one that a person gave."""
-    wanted = {name.strip() for name in (chosen or {}).values()}
-    return any(cell.strip() in wanted or meaning(cell) is not None for cell in cells)
+    wanted = {name.strip().lower() for name in (chosen or {}).values()}
+    return any(cell.strip().lower() in wanted or meaning(cell) is not None for cell in cells)
 
 
 def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | None = None) -> list[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
 
-from fedrec.data import archives, limits
+from fedrec.data import limits
+from fedrec.data.readers import packing
 from fedrec.errors import BadInput
 
 STEP = 1 << 20
@@ -28,9 +25,9 @@ _BEYOND_ASCII = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[
 
 
 def contents(path: Path) -> bytes:
-    """The whole file, unpacked where its name ends in .gz or .zip."""
+    """The whole file, unpacked where it is packed with gzip or zip."""
     data = bytearray()
-    with _opened(path) as (file, limit):
+    with packing.opened(path) as (file, limit):
         while chunk := file.read(STEP):
             data += chunk
             if len(data) > limit:
@@ -43,7 +40,7 @@ def contents(path: Path) -> bytes:
 def head(path: Path, size: int) -> bytes:
     """The first ``size`` bytes from the first on that is not white space."""
     data = b""
-    with _opened(path) as (file, _):
+    with packing.opened(path) as (file, _):
         passed = 0
         while len(data) < size and (chunk := file.read(size)):
             found = data + chunk if data else chunk.lstrip()
@@ -58,30 +55,6 @@ def head(path: Path, size: int) -> bytes:
 
 def _empty(path: Path) -> BadInput:
     return BadInput(f"{path} is empty; it needs at least one interaction")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
-    """The file to read from, and how many bytes may come out of it."""
-    try:
-        if path.exists() and not path.is_file():
-            raise BadInput(f"{path} is not a plain file; give a file that can be read twice")
-        packed = path.stat().st_size
-        kind = path.suffix.lower()
-        if kind == ".gz":
-            with gzip.open(path, "rb") as file:
-                yield cast(IO[bytes], file), limits.unpacked(packed)
-        elif kind == ".zip":
-            with archives.only_member(path) as found:
-                yield found
-        else:
-            if packed > limits.largest():
-                raise limits.too_large(path, limits.largest())
-            with path.open("rb") as plain:
-                yield plain, limits.largest()
-    except archives.BROKEN as problem:
-        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-        raise BadInput(f"cannot read {path}: {limits.brief(reason or type(problem).__name__, 80)[1:-1]}") from problem
 
 
 def text(path: Path, encoding: str | None = None) -> tuple[bytes, str]:

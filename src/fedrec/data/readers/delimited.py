@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,26 +16,38 @@ from fedrec.data.readers import columns, content, meanings
 from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.table import Table
+from fedrec.data.readers.values import COMMA_NUMBER
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
 HEAD = 1 << 16
 """Bytes that are looked at to tell what a file is."""
+LINES = 50
+"""Lines that are looked at."""
 DELIMITERS = ("\t", ";", ",", "|", " ")
 
 
-def sniff(first_line: str) -> str:
-    """The delimiter of a file, from its first line.
+def sniff(first_line: str, more: Sequence[str] = ()) -> str:
+    """The delimiter of a file, from its first line; ``more`` lines tell '::' in ids from '::' between cells.
 
-    >>> sniff("1,2,3"), sniff("1 2 3"), sniff("1::2::3"), sniff("1;2,5;3")
-    (',', ' ', '::', ';')
+    >>> sniff("1,2,3"), sniff("1 2 3"), sniff("1::2::3"), sniff("1;2,5;3"), sniff("urn::1,2", ["urn::1,5"])
+    (',', ' ', '::', ';', ',')
     """
-    if "::" in first_line:
-        return "::"
     line = first_line.strip()
+    if "::" in line and not (more and _in_ids([line, *more])):
+        return "::"
     if "," in line and ";" in line:  # the other one stands inside cells
         return max(",;", key=line.count)
     return next((mark for mark in DELIMITERS if mark in line), ",")
+
+
+def _in_ids(lines: Sequence[str]) -> bool:
+    """Whether something else than the '::' of a file stands between its cells: as often in each of these lines."""
+    mark = next((mark for mark in "\t;,|" if mark in lines[0]), None)
+    if mark is None or len({line.count(mark) for line in lines}) > 1:
+        return False
+    cells = lines[0].split("::")  # with three or more, one may be a rating with a decimal comma
+    return not (mark == "," and len(cells) > 2 and all(re.match(COMMA_NUMBER, cell) for cell in cells if "," in cell))
 
 
 def head_lines(path: Path) -> list[str]:
@@ -61,7 +74,8 @@ def read(
     ``chosen``: meaning to column name. ``share``: of rows that may be unreadable; of a person's own file, one in
     a hundred.
     """
-    table = Table.open(path, sniff(next(iter(head_lines(path)), "")))
+    lines = head_lines(path)[:LINES] or [""]
+    table = Table.open(path, sniff(lines[0], lines[1:]))
     cells = table.first()
     header = columns.is_header(cells, chosen)
     if chosen and not header:
@@ -123,5 +137,6 @@ def from_table(
         understood,
         given=given,
         headless=not header_lines,
+        quoted=table.delimiter == ",",
         notes=tuple(notes),
     )

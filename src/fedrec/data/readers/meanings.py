@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fedrec.data import limits
+from fedrec.data.readers import headless as headless_file
 from fedrec.data.readers.faults import Faults
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.values import Times, in_range, moments, numbers
+from fedrec.data.readers.values import Numbers, Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 
 EARLIEST_TIME = 10**8
@@ -27,42 +28,55 @@ def rows_of(
     *,
     given: bool = False,
     headless: bool = False,
-    ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None,
+    ratings: Numbers | None = None,
     times: Times | None = None,
+    quoted: bool = False,
     notes: tuple[str, ...] = (),
 ) -> Rows:
     """Rows of text columns by meaning; ``ratings`` and ``times`` where those are numbers already.
 
-    ``headless``: a file without a header, whose third column may be a time.
+    ``headless``: a file without a header, whose third column may be a time. ``quoted``: commas part its cells.
     """
     for what in ("user", "item", "client"):
         if what in columns:
             check_ids(columns[what], what, faults)
     said = list(notes)
-    comma = False
     if ratings is None and "rating" in columns:
-        values, bad, comma = numbers(columns["rating"])
-        ratings = values, bad
-        if headless and len(columns) == 3 and not bad.any() and _are_times(values):
-            times, ratings = in_range(values), None
+        ratings = numbers(columns["rating"], quoted)
+        if headless and len(columns) == 3 and not ratings.bad.any() and _are_times(ratings.values):
+            times, ratings = in_range(ratings.values), None
             columns = {("time" if what == "rating" else what): column for what, column in columns.items()}
             said.append(f"{understood.source}: the third column is read as a time")
     if times is None and "time" in columns:
-        times = moments(columns["time"])
+        times = moments(columns["time"], quoted)
     if ratings is not None:
         faults.add(
-            ratings[1], lambda row: f"rating {_shown(columns, 'rating', row)} is not a number{_hint(row, headless)}"
+            ratings.unclear,
+            lambda row: (
+                f"rating {_shown(columns, 'rating', row)} may have a decimal comma or one between thousands: "
+                "write 1.05 or 1050"
+            ),
+            fatal=True,
+        )
+        faults.add(
+            ratings.bad, lambda row: f"rating {_shown(columns, 'rating', row)} is not a number{_hint(row, headless)}"
         )
     if times is not None:
-        why = times.why
-        faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {why}")
+        fault = times.fault
+        faults.add(times.bad, lambda row: f"time {_shown(columns, 'time', row)} {fault(row)}")
+    if given and headless:
+        bad = {"rating": None if ratings is None else ratings.bad, "time": None if times is None else times.bad}
+        headless_file.refuse_header(columns, faults, {what: rows for what, rows in bad.items() if rows is not None})
+        said.append(f"{understood.source}: {headless_file.READ}")
+    if ratings is not None and ratings.thousands:
+        said.append("ratings have commas between thousands")
     kept, left_out, listed = faults.kept()
     if left_out:
         said.append(f"{left_out} rows cannot be read and are left out, the first: {listed[0]}")
     rows = Rows(
         users=columns["user"],
         items=columns["item"],
-        ratings=None if ratings is None else ratings[0],
+        ratings=None if ratings is None else ratings.values,
         times=None if times is None else times.values,
         clients=columns.get("client"),
         place=faults.place,
@@ -80,7 +94,7 @@ def rows_of(
             understood,
             rows=faults.rows + faults.n_torn,
             times=None if times is None else times.kind,
-            decimal_comma=comma,
+            decimal_comma=ratings is not None and ratings.comma,
             unreadable=left_out,
             unreadable_at=listed,
         ),
@@ -115,16 +129,13 @@ def check_ids(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
     faults.add(rows(pc.or_kleene(blank, pc.is_null(words))), lambda row: f"no {what} id")
 
 
-def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str]:
-    """Item id to title, out of two columns; the last title of an item counts."""
-    pairs = (
-        pa.table({"item": items, "title": titles}).group_by(["item"], use_threads=False).aggregate([("title", "last")])
-    )
-    return {
-        item.strip(): title or ""
-        for item, title in zip(pairs["item"].to_pylist(), pairs["title_last"].to_pylist(), strict=True)
-        if item is not None
-    }
+def titles_of(items: pa.ChunkedArray, titles: pa.ChunkedArray) -> dict[str, str] | None:
+    """Item id to title, out of two columns; the last title of an item counts, and an empty one is none."""
+    given = pa.table({"item": items, "title": titles})
+    given = given.filter(pc.not_equal(pc.utf8_trim_whitespace(pc.fill_null(titles, "")), ""))
+    pairs = given.group_by(["item"], use_threads=False).aggregate([("title", "last")])
+    found = zip(pairs["item"].to_pylist(), pairs["title_last"].to_pylist(), strict=True)
+    return {item.strip(): title for item, title in found if item is not None} or None
 
 
 def _shown(columns: Mapping[str, pa.ChunkedArray], what: str, row: int) -> str:

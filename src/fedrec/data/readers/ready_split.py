@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +21,10 @@ ENDINGS = (".tsv", ".csv", ".parquet", ".tsv.gz", ".csv.gz")
 def part_files(folder: Path) -> dict[str, Path]:
     """The file of each part that is there."""
     found: dict[str, Path] = {}
+    inside = folder.iterdir() if folder.is_dir() else ()
+    files = sorted(path for path in inside if path.name.lower().startswith(tuple(PARTS)) and path.is_file())
     for part in PARTS:
-        there = [folder / f"{part}{end}" for end in ENDINGS if (folder / f"{part}{end}").is_file()]
+        there = [path for end in ENDINGS for path in files if path.name.lower() == f"{part}{end}"]
         if len(there) > 1:
             names = ", ".join(path.name for path in there)
             raise BadInput(f"{folder} has several files for {part!r}: {names}; keep one")
@@ -30,16 +33,16 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def read(folder: Path) -> Rows:
-    """All parts, one after another, with ``part`` saying which."""
+def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
+    """All parts, one after another, with ``part`` saying which; ``chosen``: meaning to column name."""
     files = part_files(folder)
     for part in ("train", "test"):
         if part not in files:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        piece = parquet_table.read(path, share=0.0) if path.suffix == ".parquet" else delimited.read(path, share=0.0)
-        pieces.append((part, piece))
+        reader = parquet_table.read if path.suffix.lower() == ".parquet" else delimited.read
+        pieces.append((part, reader(path, chosen=chosen, share=0.0)))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):
         if len({getattr(piece, what) is None for piece in rows}) > 1:
@@ -74,6 +77,9 @@ def read(folder: Path) -> Rows:
             split=True,
         ),
     )
+    own = {item: title for piece in rows for item, title in (piece.titles or {}).items()}
+    if own:
+        return replace(whole, titles=own)
     titled = whole.titled(folder / "train", ["movies.dat"], movielens.titles)
     stray = 0 if titled.titles is None else len(set(whole.items.unique().to_pylist()) - titled.titles.keys())
     if not stray:

@@ -128,6 +128,8 @@ class Table:
         skip = 0
         if header_lines:
             skip = next((line for i, (line, _) in enumerate(self.lines()) if i == header_lines - 1), 0)
+            if skip > self.data.count(b"\n"):  # the header is the last line and has no end
+                raise self.no_rows()
         allowed = share * (self.data.count(b"\n") + 1 - skip)
         torn = 0
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
 from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Place, Rows
-from fedrec.data.readers.values import Times, in_range, moments, numbers
+from fedrec.data.readers.values import Numbers, Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
@@ -81,7 +80,7 @@ def rows_of_table(
         raise BadInput(f"{source} has no rows; it needs at least one interaction")
     faults = Faults(table.num_rows, place or (lambda row: f"{source} row {row + 1}"), share)
     plain: dict[str, pa.ChunkedArray] = {}
-    ratings: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
+    ratings: Numbers | None = None
     times: Times | None = None
     for what, name in used.items():
         column = table[name]
@@ -150,12 +149,11 @@ def is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def _as_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _as_numbers(column: pa.ChunkedArray) -> Numbers:
     if is_text(column.type):
-        values, bad, _ = numbers(pc.cast(column, pa.string()))
-        return values, bad
+        return numbers(pc.cast(column, pa.string()))
     values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-    return values, ~np.isfinite(values)
+    return Numbers(values, ~np.isfinite(values), np.zeros(len(values), np.bool_))
 
 
 def _as_times(column: pa.ChunkedArray) -> Times:
@@ -172,5 +170,5 @@ def _as_times(column: pa.ChunkedArray) -> Times:
     if pa.types.is_integer(column.type):
         whole = pc.cast(pc.fill_null(column, pa.scalar(0, column.type)), pa.int64())
         return in_range(np.asarray(whole.to_numpy(), dtype=np.int64), missing)
-    values, bad = _as_numbers(column)
-    return in_range(values, bad)
+    found = _as_numbers(column)
+    return in_range(found.values, found.bad)

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedrec.data.understood import ORDER_ONLY, unit_name, unit_of
+from fedrec.data.understood import ORDER_ONLY, UNITS, unit_name, unit_of
 
 Bad = NDArray[np.bool_]
+SINCE = " since 1970"
 FARTHEST = 9.2e18
 """Times must fit 64 bits."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
+THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
+MILLIONS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3}){2,}(\.[0-9]*)?$"
 _CLOCK = (
     r"(?:(?:T|\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
     r"(?:\s*(?P<noon>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?$"
 )
 ISO_DATE = r"^(?P<year>[0-9]{4})[-/.](?P<month>[0-9]{1,2})[-/.](?P<day>[0-9]{1,2})" + _CLOCK
 WRITTEN_DATE = r"^(?P<first>[0-9]{1,2})(?P<mark>[-/.])(?P<other>[0-9]{1,2})[-/.](?P<year>[0-9]{4})" + _CLOCK
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of finite numbers."""
+
+    values: NDArray[np.float64]
+    bad: Bad
+    """Rows that are no numbers."""
+    unclear: Bad
+    """Those of them that may be two numbers: 1,050."""
+    comma: bool = False
+    """Whether decimal commas were read."""
+    thousands: bool = False
+    """Whether commas between thousands were read."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,13 @@ class Times:
     """How they were written, for people."""
     why: str = "is neither a number nor a date"
     """What is wrong with the bad ones."""
+    other_unit: Mapping[str, Bad] = field(default_factory=dict)
+    """Those of them that are in another unit than the column, by that unit."""
+
+    def fault(self, row: int) -> str:
+        """What is wrong with a bad row."""
+        unit = next((unit for unit, rows in self.other_unit.items() if rows[row]), None)
+        return self.why if unit is None else f"is in {unit} where others are in {self.kind.removesuffix(SINCE)}"
 
 
 def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -42,24 +69,36 @@ def trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.utf8_trim_whitespace(pc.fill_null(column, ""))
 
 
-def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], Bad, bool]:
-    """Text as finite numbers, the rows that are none, and whether decimal commas were read."""
+def numbers(column: pa.ChunkedArray, quoted: bool = False) -> Numbers:
+    """Text as finite numbers; ``quoted``: commas part the cells of the file, so that one in a cell was quoted.
+
+    A comma is a decimal comma, or stands between thousands where all numbers with one could be written so and
+    something shows it: a second comma, a decimal point, the quotes. Otherwise it is not guessed which.
+    """
     words = trimmed(column)
+    none = np.zeros(len(words), np.bool_)
     try:
         values = _floats(words)
-        return values, ~np.isfinite(values), False
+        return Numbers(values, ~np.isfinite(values), none)
     except pa.ArrowInvalid:
         pass
     words, codes = _distinct(words)
     plain = _matches(words, NUMBER)
-    commas = _matches(words, COMMA_NUMBER)
-    with_point = _matches(words, r"\.")
-    comma = bool(commas.any()) and not bool((with_point & plain).any())
-    if comma:
-        words = pc.replace_substring(words, ",", ".")
-        plain |= commas
+    commas, grouped = _matches(words, COMMA_NUMBER), _matches(words, THOUSANDS)
+    with_point = _matches(words, r"\.") & (plain | grouped)
+    unclear = np.zeros(len(words), np.bool_)
+    comma = thousands = False
+    if grouped.any() and not (commas & ~grouped).any():
+        thousands = quoted or bool(with_point.any() or _matches(words, MILLIONS).any())
+        unclear = grouped & (not thousands)
+    elif commas.any() and not with_point.any():
+        comma = True
+    if thousands:
+        words, plain = pc.if_else(pa.array(grouped), pc.replace_substring(words, ",", ""), words), plain | grouped
+    elif comma:
+        words, plain = pc.replace_substring(words, ",", "."), plain | commas
     values = _floats(pc.if_else(pa.array(plain), words, "nan"))[codes]
-    return values, ~np.isfinite(values), comma
+    return Numbers(values, ~np.isfinite(values), unclear[codes], comma, thousands)
 
 
 def _distinct(words: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
@@ -83,16 +122,19 @@ def _matches(words: pa.ChunkedArray, pattern: str) -> Bad:
     return np.asarray(pc.match_substring_regex(words, pattern).to_numpy(), dtype=np.bool_)
 
 
-def moments(column: pa.ChunkedArray) -> Times:
-    """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written)."""
+def moments(column: pa.ChunkedArray, quoted: bool = False) -> Times:
+    """Text as times: numbers as they are, dates as seconds since 1970 (UTC where no zone is written).
+
+    ``quoted``: as for :func:`numbers`.
+    """
     words = trimmed(column)
     try:
         return in_range(np.asarray(_cast(words, pa.int64()).to_numpy(), dtype=np.int64))
     except pa.ArrowInvalid:
         pass
-    values, bad, _ = numbers(words)
-    if bad.mean() <= 0.5:
-        return in_range(values, bad)
+    found = numbers(words, quoted)
+    if found.bad.mean() <= 0.5:
+        return in_range(found.values, found.bad)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             when = pc.cast(_cast(words, kind), pa.int64())
@@ -109,13 +151,21 @@ def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = 
         bad = bad | ~(np.abs(values.astype(np.float64)) < FARTHEST)
     usable = values[~bad]
     unit = unit_of(usable) if len(usable) else 1
-    if unit > 1:  # seconds among milliseconds would come first, whenever they were
-        small = ~bad & (values > ORDER_ONLY) & (np.abs(values) < 10**11)
-        if small.any():
-            return Times(values, bad | small, unit_name(unit), f"is in seconds where others are in {unit_name(unit)}")
     if len(usable) and unit == 1 and float(usable.max()) < ORDER_ONLY:
         return Times(values, bad, "numbers (an order)")
-    return Times(values, bad, f"{unit_name(unit)} since 1970")
+    others = _in_other_units(values, bad, unit)
+    return Times(values, np.logical_or.reduce([bad, *others.values()]), f"{unit_name(unit)}{SINCE}", other_unit=others)
+
+
+def _in_other_units(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad, unit: int) -> dict[str, Bad]:
+    """Rows whose times are in a smaller unit than the column, by that unit: they would all come first."""
+    found: dict[str, Bad] = {}
+    bounds = [*((above, per_second) for above, per_second, _ in UNITS if per_second <= unit), (0, 1)]
+    for (below, _), (above, per_second) in pairwise(bounds):
+        rows = ~bad & (values > above) & (values <= below)
+        if rows.any():
+            found[unit_name(per_second)] = rows
+    return found
 
 
 def _dates(words: pa.ChunkedArray) -> Times:
@@ -150,7 +200,7 @@ def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]
     if found.null_count == len(words):
         return None
     parts: dict[str, NDArray[np.int64]] = {}
-    for name in (field.name for field in found.type):
+    for name in (part.name for part in found.type):
         part = pc.fill_null(pc.struct_field(found, [name]), "")
         if name == "zone":
             parts[name] = _zone(part)
