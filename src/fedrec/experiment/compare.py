@@ -13,7 +13,8 @@ from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance, guesses
 from fedrec.experiment import pool
-from fedrec.experiment.entrants import Entrant, entrants, of_folders
+from fedrec.experiment.alike import of_runs
+from fedrec.experiment.entrants import Entrant, entrants, finished
 from fedrec.experiment.jobs import Job, OtherSettings, reason_of
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
@@ -78,7 +79,7 @@ def plan(
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
     found = entrants(methods)
-    given = {**of_folders(found), **given}
+    given = of_runs(finished(found), given)
     if seeds is None:
         ready = all(one.done for one in found)
         seeds = [run.seed for one in found for _, run in one.done] if ready else USUAL_SEEDS
