@@ -13,19 +13,17 @@ from fedrec.cli import options as o
 from fedrec.cli.progress import kept, span
 from fedrec.cli.result import say_report
 from fedrec.errors import BadInput
+from fedrec.experiment.tune.own import OWN
 
 OPTIONS = o.takes(
     before="out",
-    left_out=(
-        "rounds", "evaluate_every", "test", "keep_selected", "checkpoint_seconds", "settle", "runtime", "nodes",
-        "node_sums",
-    ),
+    left_out=OWN,
     data={"help": "Data set, file or folder; several with commas.", "metavar": "NAME,..."},
     settings={
         "help": "A setting that is not searched, of every method that has it or of one (fedavg.dim=16); may repeat.",
         "metavar": "[METHOD.]KEY=VALUE",
     },
-)  # fmt: skip
+)
 
 
 def tune(
