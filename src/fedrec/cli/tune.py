@@ -84,7 +84,12 @@ def tune(
     given = o.given(context)
     own = given.pop("settings", {})
     names = data_names(given.pop("data", "demo"))
-    limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **parse_budget(budget)}
+    said = parse_budget(budget)
+    for name in said:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise BadInput(f"--budget {budget} and --{name} say the same; give one of them")
+    limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **said}
     check_limits(limits, "--")
     order = launch.Order(tuple(methods), tuple(names), given, own, Budget(**limits), out)
     with kept("trials"):
