@@ -68,7 +68,7 @@ def options(given: Mapping[str, Any], who: str, refused: Collection[str] = ()) -
             raise BadInput(f"{name}={_brief(value)}: {instead}; leave {name} out")
         field = RunSettings.model_fields.get(name)
         if field is None:
-            raise BadInput(f"{who} has no option {name!r}; {nearest(name, RunSettings.model_fields)}")
+            raise BadInput(f"{who} has no setting {name!r}; {nearest(name, RunSettings.model_fields)}")
         if value is None and field.default is not None:
             continue
         plain = value.item() if isinstance(value, np.generic) else value

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedrec.core.reference import Reference
-from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.experiment.resolve import unused
-from fedrec.runs.plan import usual_defence
 
 
 def fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,11 +14,6 @@ def fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if issubclass(kind, Reference):  # there is nothing to federate, nor to hide
         hidden = ("epsilon", "delta") if given.get("epsilon") is not None else ()
         for name in ("runtime", "secure", *hidden, *(("rounds",) if kind.one_shot else ())):
-            found.pop(name, None)
-    elif "robust" not in given:  # each has its own defence
-        hides = bool(given.get("secure") or given.get("node_sums"))
-        usual = usual_defence(kind.card, find_protocol(given.get("protocol", "strict")), hides)
-        for name in unused(usual):
             found.pop(name, None)
     if kind.name == "local":  # a table for every client: a second copy costs much, and nobody asks it for items
         found["keep_selected"] = False

@@ -33,7 +33,7 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     chosen = recipe(method, given.get("data", "demo"), protocol.name, said, recipes)
     own = {**chosen.settings, **said}
     base: dict[str, Any] = {**chosen.run, **given}
-    if base.get("epsilon") is None and "delta" in given:
+    if base.get("epsilon") is None and "delta" in given and "delta" not in chosen.run:
         advice = "leave it out" if issubclass(kind, Reference) else f"give --set delta={given['delta']}"
         raise BadInput(f"--delta belongs to --epsilon; {advice}")
     if base.get("epsilon") is not None:
@@ -56,7 +56,7 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     participation_of(settings)  # impossible shares and unknown pieces are found before any work
     defence_of(settings)
     if not issubclass(kind, Reference):
-        refuse_unused(given, settings.robust)
+        refuse_unused(given)
     elif kind.one_shot and "rounds" in given and settings.rounds > 1:
         raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
     return settings
@@ -71,22 +71,16 @@ def refuse_federation(method: str, given: Mapping[str, Any]) -> None:
                 raise BadInput(f"{name_of(method)} is centralised: no clients take part; leave {option} out")
 
 
-def unused(robust: str) -> list[str]:
-    """What would change nothing about these pieces of a defence.
+def refuse_unused(given: Mapping[str, Any]) -> None:
+    """A factor or a share beside a defence that looks at neither is bad input.
 
-    >>> unused("bound"), unused("none")
-    (['robust_share'], ['robust_factor', 'robust_share'])
+    Where no defence is named, each method has its own, and an audit tries more.
     """
-    return [name for name, takers in TAKERS.items() if takers.isdisjoint(robust.split("+"))]
-
-
-def refuse_unused(given: Mapping[str, Any], robust: str) -> None:
-    """A factor or a share that no piece of the run's defence looks at is bad input."""
-    for name in unused(robust):
-        if name in given:
-            takers = " or ".join(sorted(TAKERS[name]))
-            option = "--" + name.replace("_", "-")
-            raise BadInput(f"{option} is for --robust {takers}, and this run has {robust}; leave {option} out")
+    robust = given.get("robust")
+    for name, takers in TAKERS.items():
+        if robust is not None and name in given and takers.isdisjoint(robust.split("+")):
+            option, able = "--" + name.replace("_", "-"), " or ".join(sorted(takers))
+            raise BadInput(f"{option} is for --robust {able}, and this run has {robust}; leave {option} out")
 
 
 def within_budget(

@@ -32,10 +32,10 @@ FRAME = pd.DataFrame([(u, (u * 7 + k * 3) % 40) for u in range(30) for k in rang
         (lambda out: fedrec.compare(["popularity"], settings=3, out=out), "settings=3 is no mapping"),  # type: ignore[arg-type]
         (lambda out: fedrec.tune(["ease"], method="fcf", out=out), "tune takes methods=['fcf']"),
         (lambda out: fedrec.tune(["ease"], test=True, out=out), "test=True: tune decides it itself"),
-        (lambda out: fedrec.tune(["ease"], seeds=[1], out=out), "tune has no option 'seeds'; did you mean 'seed'"),
+        (lambda out: fedrec.tune(["ease"], seeds=[1], out=out), "tune has no setting 'seeds'; did you mean 'seed'"),
         (lambda out: fedrec.tune(["ease"], jobs=0, out=out), "jobs=0 is out of range"),
         (lambda out: fedrec.tune(["ease"], settings=[1], out=out), "settings=[1] is no mapping"),  # type: ignore[arg-type]
-        (lambda out: fedrec.run("popularity", FRAME, columns={"user": "K, or so"}), "read the data with fedrec.load"),
+        (lambda out: fedrec.run("popularity", FRAME, columns={"user": "K, or so"}), "read the data with fedrec.load"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_what_is_not_sensible_is_one_line(call: Any, said: str, tmp_path: Path) -> None:
@@ -71,11 +71,11 @@ def test_ids_may_be_numbers_of_numpy() -> None:
     result = fedrec.run("popularity", FRAME, columns="user=K")
     plain = result.recommend("1", k=3)
     assert result.recommend(np.int64(1), 3) == result.recommend(1, 3, exclude=None) == plain
-    left = result.recommend(1, 3, exclude=np.int64(plain[0].item))  # type: ignore[arg-type]
+    left = result.recommend(1, 3, exclude=np.int64(plain[0].item))  # type: ignore[call-overload]
     assert plain[0].item not in [one.item for one in left]
     assert len(result.recommend(np.array([1, 2]), 3)) == 6  # type: ignore[call-overload]
     assert result.recommend_history(np.int64(3), 2, exclude=None) == result.recommend_history([3], 2)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"1\.5 is no user's id"):
         result.recommend(1.5)  # type: ignore[call-overload]
     with pytest.raises(BadInput, match=r"1\.5 is no item's id"):
-        result.recommend(1, exclude=1.5)  # type: ignore[arg-type]
+        result.recommend(1, exclude=1.5)  # type: ignore[call-overload]
