@@ -63,7 +63,8 @@ def run(
     progress: bool | None = None,
     **options: Unpack[RunOptions],
 ) -> Result:
-    """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set``.
+    """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set`` and
+    ``columns={...}`` for ``--columns``.
 
     ``data``: a name, a file, a DataFrame (pandas, polars, pyarrow), or what :func:`load` gave. A run on a table in
     memory recommends like any other, but cannot be resumed or updated: its data is gone with the program.
