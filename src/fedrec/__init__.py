@@ -63,7 +63,8 @@ def run(
     progress: bool | None = None,
     **options: Unpack[RunOptions],
 ) -> Result:
-    """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set``.
+    """Train and evaluate a method; the same options as ``fedrec run``, with ``settings={...}`` for ``--set`` and
+    ``columns={...}`` for ``--columns``.
 
     ``data``: a name, a file, a DataFrame (pandas, polars, pyarrow), or what :func:`load` gave. A run on a table in
     memory recommends like any other, but cannot be resumed or updated: its data is gone with the program.
@@ -72,14 +73,16 @@ def run(
     >>> fedrec.run("fedavg", data="ml-100k", rounds=50, settings={"dim": 16})      # doctest: +SKIP
     """
     from fedrec.data.load import IN_MEMORY
+    from fedrec.experiment import asked
     from fedrec.experiment.notebook import bar
     from fedrec.experiment.prepare import load_data
     from fedrec.experiment.resolve import refuse_federation, resolve
     from fedrec.experiment.run import execute
 
-    named = isinstance(data, str | Path)
-    refuse_federation(method, options)
-    shown, settings = bar(progress, method), resolve(method, {"data": str(data) if named else IN_MEMORY, **options})
+    method, named = asked.one_method(method), data is None or isinstance(data, str | Path)
+    given = {"data": asked.named_data(data) if named else IN_MEMORY, **asked.options(options, "run")}
+    refuse_federation(method, given)
+    shown, settings = bar(progress, method), resolve(method, given)
     on_round, on_start = (None, None) if shown is None else (shown.round, shown.start)
     loaded = None if named else load_data(settings, data)
     return execute(settings, None if out is None else Path(out), on_round, on_start, loaded)
@@ -101,18 +104,17 @@ def compare(
 
     >>> fedrec.compare(["fedavg", "fedca"], data="ml-100k", rounds=50).rows      # doctest: +SKIP
     """
+    from fedrec.experiment import asked
     from fedrec.experiment.compare import carry_out, plan
     from fedrec.experiment.compared import Compared
     from fedrec.experiment.notebook import Bars, bar
 
-    given: dict[str, Any] = {**options} if data is None else {**options, "data": _named(data)}
-    own = given.pop("settings", {})
-    seeds = [seeds] if isinstance(seeds, int) else seeds
-    planned = plan(
-        [methods] if isinstance(methods, str) else methods, seeds, given, own, None if out is None else Path(out)
-    )
+    given = asked.options(options, "compare", refused=("seed", "method"))
+    given |= {} if data is None else {"data": asked.named_data(data)}
+    own, parallel, names = given.pop("settings", {}), asked.jobs(jobs), asked.several_methods(methods)
+    planned = plan(names, asked.seeds(seeds), given, own, None if out is None else Path(out))
     shown = bar(progress, "runs")
-    return Compared.of(carry_out([planned], parallel=jobs, watcher=None if shown is None else Bars(shown))[0])
+    return Compared.of(carry_out([planned], parallel=parallel, watcher=None if shown is None else Bars(shown))[0])
 
 
 def tune(
@@ -135,13 +137,18 @@ def tune(
     from fedrec.extras import needs
 
     needs("optuna", "fedrec.tune")
+    from fedrec.experiment import asked
     from fedrec.experiment.tune import finish, launch
+    from fedrec.experiment.tune.own import OWN
     from fedrec.experiment.tune.study import Budget
 
-    names = (methods,) if isinstance(methods, str) else tuple(methods)
-    sets = tuple(map(_named, data if isinstance(data, (list, tuple)) else [data]))
+    names, parallel = tuple(asked.several_methods(methods)), asked.jobs(jobs)
+    sets = tuple(map(asked.named_data, data if isinstance(data, (list, tuple)) else [data]))
+    given = asked.options(options, "tune", refused=("method", *(name for name in OWN if name != "runtime")))
     budget = Budget(trials, steps, rounds, hours=hours)
-    state = launch.carry_out(launch.Order(names, sets, options, settings or {}, budget, Path(out)), jobs=jobs)
+    state = launch.carry_out(
+        launch.Order(names, sets, given, asked.settings_of(settings), budget, Path(out)), jobs=parallel
+    )
     return finish.write_reports(state, Path(out))[0]
 
 
@@ -160,6 +167,7 @@ def update(
     >>> fedrec.update("runs/a", out="runs/b").metrics      # doctest: +SKIP
     """
     from fedrec.errors import BadInput
+    from fedrec.experiment import asked
     from fedrec.experiment.notebook import bar
     from fedrec.experiment.update import update as go_on
 
@@ -168,16 +176,9 @@ def update(
         raise BadInput("this run was not kept; an update needs its folder: give out=... to fedrec.run")
     shown = bar(progress, "update")
     watch = (None, None) if shown is None else (shown.round, shown.start)
-    return go_on(path, None if data is None else _named(data), rounds, None if out is None else Path(out), *watch)
-
-
-def _named(data: Any) -> str:
-    """Data that is read again later: its name or its file. What a table holds is not said."""
-    if isinstance(data, str | Path):
-        return str(data)
-    from fedrec.errors import BadInput
-
-    raise BadInput(f"data of type {type(data).__name__} can be given to fedrec.run only; here give a name or a file")
+    return go_on(
+        path, None if data is None else asked.named_data(data), rounds, None if out is None else Path(out), *watch
+    )
 
 
 def open_run(path: str | Path) -> Result:

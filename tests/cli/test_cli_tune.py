@@ -69,6 +69,15 @@ def test_a_method_shows_what_is_searched(fedrec: Cli) -> None:
     assert "with epochs=3" in shown
 
 
+@pytest.mark.parametrize(("word", "option"), [("3trials", "--trials"), ("1h", "--hours")])
+def test_a_budget_and_the_option_for_the_same_are_refused(fedrec: Cli, tmp_path: Path, word: str, option: str) -> None:
+    """The option was ignored."""
+    done = fedrec("tune", "ease", "--data", "demo", "--budget", word, option, "5", "--out", "tune")
+    assert done.status == 2
+    assert f"--budget {word} and {option} say the same; give one of them" in done.err
+    assert not (tmp_path / "tune").exists()
+
+
 def test_budgets_in_one_word() -> None:
     assert parse_budget("15trials") == {"trials": 15}
     assert parse_budget("0.5h") == {"hours": 0.5}

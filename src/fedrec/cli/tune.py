@@ -13,19 +13,17 @@ from fedrec.cli import options as o
 from fedrec.cli.progress import kept, span
 from fedrec.cli.result import say_report
 from fedrec.errors import BadInput
+from fedrec.experiment.tune.own import OWN
 
 OPTIONS = o.takes(
     before="out",
-    left_out=(
-        "rounds", "evaluate_every", "test", "keep_selected", "checkpoint_seconds", "settle", "runtime", "nodes",
-        "node_sums",
-    ),
+    left_out=OWN,
     data={"help": "Data set, file or folder; several with commas.", "metavar": "NAME,..."},
     settings={
         "help": "A setting that is not searched, of every method that has it or of one (fedavg.dim=16); may repeat.",
         "metavar": "[METHOD.]KEY=VALUE",
     },
-)  # fmt: skip
+)
 
 
 def tune(
@@ -86,7 +84,12 @@ def tune(
     given = o.given(context)
     own = given.pop("settings", {})
     names = data_names(given.pop("data", "demo"))
-    limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **parse_budget(budget)}
+    said = parse_budget(budget)
+    for name in said:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise BadInput(f"--budget {budget} and --{name} say the same; give one of them")
+    limits = {"trials": trials, "steps": steps, "rounds": rounds, "hours": hours, **said}
     check_limits(limits, "--")
     order = launch.Order(tuple(methods), tuple(names), given, own, Budget(**limits), out)
     with kept("trials"):

@@ -9,11 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypedDict
 
-from fedrec.core.reference import Reference
 from fedrec.errors import BadInput, unknown
 from fedrec.evaluation.canary import chance, guesses
 from fedrec.experiment import pool
-from fedrec.experiment.entrants import Entrant, entrants, of_folders
+from fedrec.experiment.alike import of_runs
+from fedrec.experiment.entrants import Entrant, entrants, finished
+from fedrec.experiment.fitting import fitting
 from fedrec.experiment.jobs import Job, OtherSettings, reason_of
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.resolve import resolve
@@ -78,7 +79,7 @@ def plan(
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
     found = entrants(methods)
-    given = {**of_folders(found), **given}
+    given = of_runs(finished(found), given)
     if seeds is None:
         ready = all(one.done for one in found)
         seeds = [run.seed for one in found for _, run in one.done] if ready else USUAL_SEEDS
@@ -117,8 +118,8 @@ def _planned(
             if one.done or one.method not in kinds:
                 continue
             chosen = {**own[one.method], **one.settings}
-            fitting = _fitting(kinds[one.method], given)
-            settings = resolve(one.method, {**fitting, "seed": seed, "settings": chosen}, recipes)
+            suits = fitting(kinds[one.method], given)
+            settings = resolve(one.method, {**suits, "seed": seed, "settings": chosen}, recipes)
             control = settings if one.name == "random" and control is None else control
             path = folder / f"{re.sub(r'[^-+.=,0-9A-Za-z_]+', '-', one.name)}-seed{seed}"
             try:
@@ -150,17 +151,6 @@ def _kinds(found: Sequence[Entrant], seeds: Sequence[int]) -> tuple[dict[str, An
         except Exception as problem:  # a package that does not import loses its own runs, not the others
             failures += [Failure(one.name, seed, reason_of(problem)) for seed in seeds]
     return kinds, failures
-
-
-def _fitting(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the run's settings applies to this kind of method."""
-    fitting = dict(given)
-    if issubclass(kind, Reference):  # there is nothing to federate, nor to hide
-        for name in ("runtime", "secure", "epsilon", *(("rounds",) if kind.one_shot else ())):
-            fitting.pop(name, None)
-    if kind.name == "local":  # a table for every client: a second copy costs much, and nobody asks it for items
-        fitting["keep_selected"] = False
-    return fitting
 
 
 def share_settings(

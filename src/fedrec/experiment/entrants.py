@@ -9,14 +9,9 @@ from typing import Any
 
 from fedrec.core.settings import plain_value
 from fedrec.errors import BadInput
-from fedrec.experiment.open import data_now
-from fedrec.experiment.prepare import READING
+from fedrec.experiment.alike import Done, check_alike
 from fedrec.methods.registry import centralised, federated, name_of, names
 from fedrec.runs.folder import SETTINGS, RunFolder
-from fedrec.runs.settings import RunSettings
-
-OF_THE_DATA = ("data", "data_dir", "protocol", *READING, "train_share", "clients", "spread", "copies")
-"""Settings that finished runs and their controls must have in common."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,7 @@ class Entrant:
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the variant sets."""
-    done: tuple[tuple[Path, RunSettings], ...] = ()
+    done: tuple[Done, ...] = ()
     """Finished runs; such an entrant is not run again."""
 
 
@@ -43,10 +38,13 @@ def named(words: Sequence[str]) -> list[str]:
 
 
 def entrants(words: Sequence[str]) -> list[Entrant]:
-    """What the words of a command line name, each once."""
+    """What the words of a command line name, each once: ``lr=0.1`` and ``lr=0.10`` are one variant."""
     spelled = named(words)
     folders = [Path(word) for word in spelled if is_folder(word)]
-    found = [_named(word) for word in spelled if not is_folder(word)]
+    found: list[Entrant] = []
+    for one in (_named(word) for word in spelled if not is_folder(word)):
+        if all((one.method, one.settings) != (other.method, other.settings) for other in found):
+            found.append(one)
     return list({one.name: one for one in [*found, *_finished(folders, {one.method for one in found})]}.values())
 
 
@@ -55,14 +53,9 @@ def is_folder(word: str) -> bool:
     return word not in names() and (Path(word) / SETTINGS).is_file()
 
 
-def of_folders(found: Sequence[Entrant]) -> dict[str, Any]:
-    """Data and protocol of the first finished run among the entrants; nothing where there is none."""
-    runs = [run for one in found for run in one.done]
-    if not runs:
-        return {}
-    path, settings = runs[0]
-    own = {key: getattr(settings, key) for key in OF_THE_DATA} | {"data": data_now(RunFolder(path), settings)}
-    return {key: value for key, value in own.items() if value != RunSettings.model_fields[key].default}
+def finished(found: Sequence[Entrant]) -> list[Done]:
+    """The finished runs among the entrants."""
+    return [run for one in found for run in one.done]
 
 
 def _named(word: str) -> Entrant:
@@ -81,6 +74,8 @@ def _settings(text: str, word: str) -> dict[str, Any]:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise BadInput(f"{word!r} is not a variant; write METHOD:key=value,key=value, for example fedavg:lr=0.1")
+        if key.strip() in own:
+            raise BadInput(f"{word!r} gives {key.strip()} twice; give it once")
         own[key.strip()] = plain_value(value)
     return own
 
@@ -88,30 +83,23 @@ def _settings(text: str, word: str) -> dict[str, Any]:
 def _finished(folders: Sequence[Path], named: set[str]) -> list[Entrant]:
     """Finished runs; those that differ by their seed alone are one entrant."""
     groups: dict[str, Entrant] = {}
-    first: tuple[Path, RunSettings] | None = None
+    runs: list[Done] = []
     for path in folders:
         folder = RunFolder.open(path)
         folder.result()  # an unfinished or damaged one, given by name, is bad input
-        settings = folder.settings()
-        first = first or (path, settings)
-        _check_alike(first, (path, settings))
+        runs.append((path, folder.settings()))
+    check_alike(runs)  # before anything is trained beside them
+    for path, settings in runs:
         same = settings.model_copy(update={"seed": 0}).model_dump_json()
         known = {one.name for key, one in groups.items() if key != same}
         name = f"{settings.method}:{path.name}"
         one = groups.get(same, Entrant(f"{settings.method}:{path}" if name in known else name, settings.method))
+        again = next((other for other, its in one.done if its.seed == settings.seed), None)
+        if again is not None:
+            raise BadInput(f"{again} and {path} are one run made twice, seed {settings.seed}; give one of them")
         groups[same] = replace(one, done=(*one.done, (path, settings)))
     methods = [one.method for one in groups.values()]
     return [
         replace(one, name=one.method) if methods.count(one.method) == 1 and one.method not in named else one
         for one in groups.values()
     ]
-
-
-def _check_alike(first: tuple[Path, RunSettings], other: tuple[Path, RunSettings]) -> None:
-    """Runs that are compared are of one data set and one protocol."""
-    for what in ("data", "protocol"):
-        theirs, mine = (Path(str(getattr(settings, what))).name for _, settings in (first, other))
-        if mine != theirs:
-            raise BadInput(
-                f"{first[0]} has the {what} {theirs}, {other[0]} has {mine}; compare runs of the same {what}"
-            )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
 
 from fedrec.core.loop import Record
 from fedrec.errors import BadInput
@@ -104,28 +106,45 @@ class Result:
 
     @overload
     def recommend(
-        self, user: str | int, k: int = 10, exclude: Ids = (), only: Ids | None = None
+        self, user: str | int | np.integer[Any], k: int = 10, exclude: Ids | None = (), only: Ids | None = None
     ) -> list[Recommendation]: ...
 
     @overload
     def recommend(
-        self, user: Sequence[str | int] | None, k: int = 10, exclude: Ids = (), only: Ids | None = None
+        self, user: Sequence[str | int] | None, k: int = 10, exclude: Ids | None = (), only: Ids | None = None
     ) -> pd.DataFrame: ...
 
     def recommend(
-        self, user: str | int | Sequence[str | int] | None, k: int = 10, exclude: Ids = (), only: Ids | None = None
+        self,
+        user: str | int | np.integer[Any] | Sequence[str | int] | None,
+        k: int = 10,
+        exclude: Ids | None = (),
+        only: Ids | None = None,
     ) -> list[Recommendation] | pd.DataFrame:
         """The ``k`` best items for a user, none of which the user has; for several users (all, where None) a
         DataFrame of user, rank, item, title and score."""
-        if isinstance(user, str | int):
-            return self.recommender.recommend(user, k, exclude, only)
-        return frame(self.recommender, self.recommender.stream(user, k, exclude, only))
+        without, within = _ids(exclude), None if only is None else _ids(only)
+        if isinstance(user, str | int | np.integer):
+            return self.recommender.recommend(str(user), k, without, within)
+        if user is not None and not isinstance(user, Iterable):
+            raise BadInput(f"{user!r:.60} is no user's id; give a text or a whole number, or several of them")
+        return frame(self.recommender, self.recommender.stream(user, k, without, within))
 
     def recommend_history(
-        self, items: Ids, k: int = 10, exclude: Ids = (), only: Ids | None = None
+        self, items: Ids, k: int = 10, exclude: Ids | None = (), only: Ids | None = None
     ) -> list[Recommendation]:
         """The ``k`` best items for somebody who was not in training and has these items."""
-        return self.recommender.recommend_history(items, k, exclude, only)
+        within = None if only is None else _ids(only)
+        return self.recommender.recommend_history(_ids(items), k, _ids(exclude), within)
+
+
+def _ids(given: Any) -> Ids:
+    """Ids of items: one may stand by itself, as a number of numpy too; None is none."""
+    if given is None or isinstance(given, Iterable):
+        return () if given is None else given
+    if isinstance(given, int | np.integer):
+        return [int(given)]
+    raise BadInput(f"{given!r:.60} is no item's id; give a text or a whole number, or several of them")
 
 
 def opened(path: Path) -> Result:

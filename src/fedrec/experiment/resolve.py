@@ -16,6 +16,8 @@ from fedrec.runs.plan import defence_of, participation_of, usual_defence
 from fedrec.runs.recipes import recipe
 from fedrec.runs.settings import RunSettings
 
+TAKERS = {"robust_factor": {"bound", "rows"}, "robust_share": {"krum", "trimmed"}}
+"""Which pieces of a defence look at which option."""
 CLIP = 1.0
 """The clip bound under a privacy budget, where none is given."""
 
@@ -24,17 +26,21 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     """Run settings: what the user gave, over recipes of their own, over the paper's, over the method's defaults."""
     method = name_of(method)
     kind = find_method(method)
+    said = {} if given.get("settings") is None else given["settings"]
+    if not isinstance(said, Mapping):
+        raise BadInput(f"settings={said!r:.60} is no mapping; give names and values, such as settings={{'dim': 16}}")
     protocol = find_protocol(given.get("protocol", "strict"))
-    chosen = recipe(method, given.get("data", "demo"), protocol.name, given.get("settings"), recipes)
-    own = {**chosen.settings, **given.get("settings", {})}
+    chosen = recipe(method, given.get("data", "demo"), protocol.name, said, recipes)
+    own = {**chosen.settings, **said}
     base: dict[str, Any] = {**chosen.run, **given}
+    if base.get("epsilon") is None and "delta" in given and "delta" not in chosen.run:
+        advice = "leave it out" if issubclass(kind, Reference) else f"give --set delta={given['delta']}"
+        raise BadInput(f"--delta belongs to --epsilon; {advice}")
     if base.get("epsilon") is not None:
-        own = within_budget(kind, own, base, given.get("settings", {}))
+        own = within_budget(kind, own, base, said)
     checked = build(kind.Settings, own, method).model_dump(mode="json")
     base.setdefault("robust", usual_defence(kind.card, protocol, bool(base.get("secure") or base.get("node_sums"))))
     if issubclass(kind, Reference):
-        if kind.one_shot and int(given.get("rounds", 1)) > 1:
-            raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
         base["rounds"] = base.get("rounds", kind.rounds)
     option = "--secure" if base.get("secure") else "--node-sums" if base.get("node_sums") else None
     if option is not None:
@@ -49,6 +55,10 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     settings = build(RunSettings, {**base, "method": method, "settings": checked}, "run")
     participation_of(settings)  # impossible shares and unknown pieces are found before any work
     defence_of(settings)
+    if not issubclass(kind, Reference):
+        refuse_unused(given)
+    elif kind.one_shot and "rounds" in given and settings.rounds > 1:
+        raise BadInput(f"{method} is fitted in one step; leave --rounds out, or give 1")
     return settings
 
 
@@ -61,6 +71,18 @@ def refuse_federation(method: str, given: Mapping[str, Any]) -> None:
                 raise BadInput(f"{name_of(method)} is centralised: no clients take part; leave {option} out")
 
 
+def refuse_unused(given: Mapping[str, Any]) -> None:
+    """A factor or a share beside a defence that looks at neither is bad input.
+
+    Where no defence is named, each method has its own, and an audit tries more.
+    """
+    robust = given.get("robust")
+    for name, takers in TAKERS.items():
+        if robust is not None and name in given and takers.isdisjoint(robust.split("+")):
+            option, able = "--" + name.replace("_", "-"), " or ".join(sorted(takers))
+            raise BadInput(f"{option} is for --robust {able}, and this run has {robust}; leave {option} out")
+
+
 def within_budget(
     kind: Any, own: Mapping[str, Any], base: Mapping[str, Any], said: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -71,6 +93,8 @@ def within_budget(
     for name in ("noise", "noise_kind", "compress"):
         if said.get(name):
             raise BadInput(f"--epsilon chooses the noise of the run; leave --set {name} out")
+    if "delta" in said:
+        raise BadInput("--epsilon holds at --delta; give --delta in place of --set delta")
     settings = build(RunSettings, {**base, "method": kind.name, "settings": {}}, "run")
     made = {**kind.private_form, **own, "noise": 0.0, "noise_kind": "gaussian", "compress": "none"}
     made["delta"] = settings.delta

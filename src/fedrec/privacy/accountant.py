@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from math import inf, isinf, sqrt
 from typing import Literal
 
+import numpy as np
+
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import Contribution
 from fedrec.errors import BadInput
@@ -107,7 +109,8 @@ def local_noise(
     found = sensitivity(asked, 1, contribution)
     if isinstance(found, str):
         raise BadInput(f"no noise gives epsilon {epsilon:g}: {found}")
-    return float(get_sigma_gaussian(epsilon, delta)) * found.value * sqrt(releases) * (1 + 1e-9)
+    with np.errstate(divide="ignore"):  # for a large epsilon its search takes log(0)
+        return float(get_sigma_gaussian(epsilon, delta)) * found.value * sqrt(releases) * (1 + 1e-9)
 
 
 def sensitivity(
@@ -144,7 +147,8 @@ def composed(
     from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
     if kind == "gaussian":
-        return float(get_epsilon_gaussian(scale / sensitivity / sqrt(releases), delta)), delta
+        with np.errstate(divide="ignore"):
+            return float(get_epsilon_gaussian(scale / sensitivity / sqrt(releases), delta)), delta
     pure = releases * sensitivity / scale
     if releases == 1:
         return pure, 0.0

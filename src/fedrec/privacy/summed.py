@@ -138,7 +138,8 @@ def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -
     from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
     budget, norms = start.budget, start.norms
-    alone = float(get_sigma_gaussian(budget.epsilon, budget.delta)) * sqrt(start.releases)
+    with np.errstate(divide="ignore"):  # for a large epsilon its search takes log(0)
+        alone = float(get_sigma_gaussian(budget.epsilon, budget.delta)) * sqrt(start.releases)
     whole = alone * spread("replace", start.nonnegative)
     part = dict.fromkeys(norms, 1 - WEIGHTS_SHARE * bool(outside)) | {
         group: WEIGHTS_SHARE / len(outside) for group in outside

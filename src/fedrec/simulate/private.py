@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from fedrec.evaluation.task import Task
 from fedrec.privacy.guard import SimulatedGuard, noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
 from fedrec.secure.cohorts import assign
-from fedrec.secure.course import Course
+from fedrec.secure.course import Costs, Course
+from fedrec.secure.failures import TooFew
 from fedrec.secure.layout import Layout
-from fedrec.secure.noise import noisy_summands
+from fedrec.secure.noise import noisy_summands, summands_of
 from fedrec.secure.ring import Bits, Integers
 from fedrec.secure.rules import neighbourhood
 from fedrec.simulate.ledgers import Ledgers
@@ -39,6 +42,8 @@ class PrivateSimulator(SecureSimulator):
         **options: Any,
     ) -> None:
         self.summed: SumNoise | None = None
+        """The noise; its ``summands`` are the fewest of all sums so far."""
+        self._least = 0
         self.participation = participation
         super().__init__(method, people, task, seed, secure, **options)
         self.drawn = SimulatedGuard(secure.colluding, seed)
@@ -60,7 +65,28 @@ class PrivateSimulator(SecureSimulator):
 
     def round(self, number: int, *rest: Any) -> Any:
         self.ledgers.before(RUN, number, self._chosen, self.method.contributes_once)
+        self._recall(number)
         return super().round(number, *rest)
+
+    def _courses(self, *given: Any) -> list[Course]:
+        courses = super()._courses(*given)
+        assert self.summed is not None
+        # a cohort that lost members was planned again with fewer, whose shares are larger: the card states these
+        found = min(summands_of(course.plan, self.secure.colluding) for course in courses)
+        self._least = min(self._least, found) if self._least else found
+        self.summed = replace(self.summed, summands=self._least)
+        return courses
+
+    def _recall(self, number: int) -> None:
+        """A run that goes on in another process: who fell silent before is drawn by key, so it is known here too."""
+        if self._least:
+            return
+        keys = self.people.block.client_keys
+        for earlier in range(1, number):
+            chosen = self.participation.choose(self.seed, earlier, keys)
+            answering = self.participation.answering(self.seed, earlier, keys, chosen)
+            with suppress(TooFew):
+                self._courses(earlier, chosen, answering, self.layout, Costs())
 
     def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
         self.ledgers.charge(course.plan, name, parts)

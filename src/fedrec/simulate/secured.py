@@ -19,10 +19,13 @@ import numpy as np
 from fedrec import keyed
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method
+from fedrec.core.participation import Participation
 from fedrec.core.population import Population
 from fedrec.core.sums import Sums
 from fedrec.data.ragged import Int64
+from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
+from fedrec.runs.plan import participation_of
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
@@ -57,6 +60,8 @@ class SecureOptions:
     silent: float = 0.0
     """Probability with which clients fall silent (``--dropout``)."""
     attempts: int = Policy.attempts
+    participation: Participation | None = None
+    """Who will be chosen, where it is known: too few for a secure sum are found before the first round."""
 
     @classmethod
     def of(cls, settings: RunSettings) -> SecureOptions:
@@ -68,6 +73,7 @@ class SecureOptions:
             settings.secure_cohort,
             settings.secure_work,
             settings.dropout,
+            participation=participation_of(settings),
         )
 
 
@@ -97,6 +103,8 @@ class SecureSimulator(Simulator):
         self._place = {name: place for place, name in enumerate(self.names)}
         self.most_users = int(self.users.max(initial=1))  # of one client
         _ = self.layout  # a method or a bound that cannot be summed is known before the first round
+        if secure.participation is not None:
+            self._check_first(secure.participation)
 
     @property
     def layout(self) -> Layout:
@@ -141,8 +149,7 @@ class SecureSimulator(Simulator):
 
     def _courses(self, number: int, chosen: Int64, answering: Int64, layout: Layout, costs: Costs) -> list[Course]:
         """An attempt that works for every cohort; raises where there is none."""
-        people = chosen if not self.secure.nodes else answering  # a node answers for those of its clients that do
-        taking = [self.names[owner] for owner in np.unique(self.owner[people])]
+        taking = self._taking(chosen, answering)
         if len(taking) < self.secure.least:
             raise TooFew(
                 f"round {number}: {len(taking)} participants, a secure sum needs {self.secure.least}; nothing was sent"
@@ -151,6 +158,29 @@ class SecureSimulator(Simulator):
         return [
             self._course(number, cohort, list(group), answering, layout, costs) for cohort, group in enumerate(groups)
         ]
+
+    def _taking(self, chosen: Int64, answering: Int64) -> list[str]:
+        """Who takes part in a round's sums."""
+        people = chosen if not self.secure.nodes else answering  # a node answers for those of its clients that do
+        return [self.names[owner] for owner in np.unique(self.owner[people])]
+
+    def _check_first(self, participation: Participation) -> None:
+        """Too few in the first round for the sums that were asked for are bad input, not a failure on the way."""
+        keys, least = self.people.block.client_keys, self.secure.least
+        chosen = participation.choose(self.seed, 1, keys)
+        taking = self._taking(chosen, participation.answering(self.seed, 1, keys, chosen))
+        who, more = ("nodes", "--nodes") if self.secure.nodes else ("clients", "clients (--participation, --clients)")
+        if len(taking) < least:
+            raise BadInput(
+                f"only {len(taking)} of {len(self.names)} {who} take part in round 1, and a secure sum needs {least} "
+                f"(--secure-least); give more {more}, or leave --secure out"
+            )
+        smallest = assign(taking, self.seed, RUN, 1, self.secure.cohort).smallest
+        if smallest < least:
+            raise BadInput(
+                f"cohorts have {smallest} {who}, and a secure sum needs {least} (--secure-least); give a larger "
+                "--secure-cohort, or a smaller --secure-least"
+            )
 
     def _course(
         self, number: int, cohort: int, members: list[str], answering: Int64, layout: Layout, costs: Costs

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from fedrec.data.ragged import Ragged, offsets
 from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute, resume
 from fedrec.methods.fedavg import FedAvg, WeightedUpload
 from fedrec.methods.fedease import FedEase, NothingPrivate, Weights
 from fedrec.privacy.card import of_uploads
@@ -186,6 +190,35 @@ def test_a_run_states_what_it_spends_and_what_is_outside() -> None:
     assert f"at least {result['secure']['smallest_cohort']} clients" in card["trust"]
     assert json.loads(json.dumps(card)) == card
     assert "epsilon" in result["privacy"]
+
+
+def test_the_card_states_the_noise_of_the_sums_that_were_made(tmp_path: Path) -> None:
+    """It said how many had to be honest in round 1 as planned, more than were in the sums that were repeated."""
+    given: dict[str, Any] = {"secure": True, "epsilon": 4.0, "dropout": 0.5, "settings": {"dim": 2, "epochs": 1}}
+    result = fedrec.run("fedavg", rounds=4, **given).json
+    found = re.search(r"sums of at least (\d+) clients .* whole if (\d+) of", result["privacy_card"]["trust"])
+    assert found is not None
+    smallest, honest = map(int, found.groups())
+    assert smallest == result["secure"]["smallest_cohort"]
+    assert smallest >= honest > smallest / 2
+
+    def stop(record: Any, progress: Any) -> None:
+        if record.round == 3:
+            raise KeyboardInterrupt
+
+    settings = resolve("fedavg", {"rounds": 4, "checkpoint_seconds": 0.0, **given})
+    with pytest.raises(KeyboardInterrupt):
+        execute(settings, tmp_path / "run", stop)
+    assert resume(tmp_path / "run").json["privacy_card"]["trust"] == result["privacy_card"]["trust"]
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e9])
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_budget_far_out_warns_of_nothing(epsilon: float, secure: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        own = {"dim": 2, "epochs": 1}
+        fedrec.run("fedavg", data=WORLD, rounds=1, secure=secure, epsilon=epsilon, settings=own)
 
 
 def test_without_secure_sums_no_figure_counts_on_them() -> None:

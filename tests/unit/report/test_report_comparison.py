@@ -15,6 +15,7 @@ from fedrec.report.model.columns import canary_metric, main_metric, shown
 from fedrec.report.model.comparison import Cell, Comparison, Failure, compare_runs
 from fedrec.report.model.runs import FinishedRun
 from fedrec.report.model.significance import versus
+from fedrec.report.text.wording import notes
 
 USERS = 60
 
@@ -110,6 +111,38 @@ def test_seeds_that_failed_are_left_out_of_pairs() -> None:
     assert verdict.seeds == 1
     assert verdict.p_seeds is None
     assert verdict.significant  # over users
+
+
+def test_seeds_that_one_method_lacks_shrink_no_other_test() -> None:
+    """All marks came from seed 0 alone, and the note said that users are averaged over seeds."""
+    found = compare_runs([*runs(popularity=0.4, fcf=0.9, fedavg=0.5), *runs(seeds=(0,), fedmf=0.3)])
+    alone = compare_runs(runs(popularity=0.4, fcf=0.9, fedavg=0.5))
+    for name in ("fcf", "fedavg"):
+        verdict, before = cell_of(found, name).against_floor, cell_of(alone, name).against_floor
+        assert verdict is not None
+        assert before is not None
+        assert (verdict.seeds, verdict.p_users, verdict.p_seeds) == (3, before.p_users, before.p_seeds)
+    few = cell_of(found, "fedmf").against_floor
+    assert few is not None
+    assert few.seeds == 1
+    assert cell_of(found, "fcf").mark == "*"
+    text = "Tested on seed 0 alone: fedmf against popularity; fedmf against fcf."
+    assert text in notes(found)
+    assert not any("Tested on" in note or "Not tested" in note for note in notes(alone))
+
+
+def test_a_method_that_shares_no_seed_is_said_to_be_untested() -> None:
+    """Every mark was gone, which reads as better than popularity."""
+    some = [*runs(popularity=0.4, fcf=0.9, fedavg=0.3), *runs(seeds=(7,), fedmf=0.1)]
+    found = compare_runs(some)
+    assert cell_of(found, "fedavg").mark == "°"
+    assert cell_of(found, "fedmf").mark == ""
+    assert cell_of(found, "fcf").mark == ""  # best, but not clearly: one rival was not tested
+    said = "Not tested, for want of a common seed: fedmf against popularity; fedmf against fcf. Tested on seeds 0, 1, 2"
+    assert any(note.startswith(said) for note in notes(found))
+    found = compare_runs([*runs(popularity=0.4), *runs(seeds=(7,), fedmf=0.1)])
+    said = "Nothing was tested: no seed is common to fedmf (seed 7), popularity (seeds 0, 1, 2)."
+    assert said in notes(found)
 
 
 def test_without_values_of_users_the_seeds_decide() -> None:

@@ -61,7 +61,8 @@ class Plan:
 
 def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
     """Which runs are needed, and which of them ``out`` has already."""
-    users_first = {key: value for key, value in given.items() if key not in ("secure", "settings")}
+    open_runs = {key: value for key, value in given.items() if key != "delta"}  # it belongs to a budget
+    users_first = {key: value for key, value in open_runs.items() if key not in ("secure", "settings")}
 
     def job(name: str, method: str, own: Mapping[str, Any], **run: Any) -> Job:
         return Job.at(out / name, resolve(method, {**own, **run}))
@@ -71,9 +72,9 @@ def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
         return job(name, asked.method, given, secure=True, epsilon=epsilon, copies=copies)
 
     return Plan(
-        job(asked.method, asked.method, given),
+        job(asked.method, asked.method, open_runs),
         job(FLOOR, FLOOR, users_first),
-        job(f"{asked.method}-secure", asked.method, given, secure=True),
+        job(f"{asked.method}-secure", asked.method, open_runs, secure=True),
         {epsilon: private(epsilon, 1) for epsilon in asked.epsilons},
         {copies: private(asked.at, copies) for copies in asked.copies},
     )

@@ -245,8 +245,10 @@ def _mark(
         verdict = verdicts.get(name)
         clear = False
         if name == best and len(order) > 1 and verdicts:
-            verdict = verdicts[order[1]].turned(order[1])
-            clear = all(other.significant and other.difference < 0 for other in verdicts.values())
+            verdict = verdicts[order[1]].turned(order[1]) if order[1] in verdicts else None
+            clear = len(verdicts) == len(order) - 1 and all(
+                other.significant and other.difference < 0 for other in verdicts.values()
+            )
         cells[name][metric] = Cell(
             cells[name][metric].summary, name == best and len(order) > 1, verdict, floor.get(name), clear
         )

@@ -11,6 +11,8 @@ from fedrec.report.model.runs import FinishedRun
 
 LEVEL = 0.05
 Runs = Mapping[str, Sequence[FinishedRun]]
+Pair = tuple[Sequence[FinishedRun], Sequence[FinishedRun]]
+"""The runs of a method and of the one that it is held against, seed by seed."""
 
 
 @dataclass(frozen=True)
@@ -38,47 +40,46 @@ class Verdict:
         return replace(self, against=method, difference=-self.difference)
 
 
+def shared_seeds(one: Sequence[FinishedRun], other: Sequence[FinishedRun]) -> tuple[int, ...]:
+    """The seeds that two methods can be paired by."""
+    return tuple(sorted({run.seed for run in one} & {run.seed for run in other}))
+
+
 def versus(against: str, runs: Runs, metric: str) -> dict[str, Verdict]:
-    """Every other method against one on a metric, corrected together, over the seeds that all have."""
-    seeds = sorted(set.intersection(*({run.seed for run in own} for own in runs.values())))
-    if not seeds or len(runs) < 2:
-        return {}
-    paired = {name: [next(run for run in own if run.seed == seed) for seed in seeds] for name, own in runs.items()}
-    if all((run.per_user or {}).get(metric) is not None for own in paired.values() for run in own):
-        return _over_users(against, paired, metric)
-    return _over_seeds(against, paired, metric)
+    """Every other method against one on a metric, corrected together, each over the seeds that it shares with that one;
+    without those that share none."""
+    pairs: dict[str, Pair] = {}
+    for name, own in runs.items():
+        seeds = shared_seeds(own, runs[against])
+        if name != against and seeds:
+            pairs[name] = (_of_seeds(own, seeds), _of_seeds(runs[against], seeds))
+    kept = all((run.per_user or {}).get(metric) is not None for pair in pairs.values() for side in pair for run in side)
+    found = {name: (_over_users if kept else _over_seeds)(name, against, pair, metric) for name, pair in pairs.items()}
+    known = {name: p for name, one in found.items() if (p := one.p_users if kept else one.p_seeds) is not None}
+    adjusted = dict(zip(known, statistics.holm(list(known.values())), strict=True))
+    return {name: _corrected(one, adjusted.get(name)) for name, one in found.items()}
 
 
-def _over_users(against: str, paired: Runs, metric: str) -> dict[str, Verdict]:
-    users = paired[against][0].users
-    for name, own in paired.items():
-        if any(run.users != users for run in own):
-            raise BadInput(f"the runs of {name} and {against} have different users; compare runs on the same data")
-    values = {name: [(run.per_user or {})[metric] for run in own] for name, own in paired.items()}
-    return {
-        found.method: Verdict(
-            against, found.difference, found.seeds, found.p_seeds, found.p_users, found.p_adjusted, found.significant
-        )
-        for found in statistics.compare(against, values)
-    }
+def _of_seeds(runs: Sequence[FinishedRun], seeds: Sequence[int]) -> list[FinishedRun]:
+    return [next(run for run in runs if run.seed == seed) for seed in seeds]
 
 
-def _over_seeds(against: str, paired: Runs, metric: str) -> dict[str, Verdict]:
-    base = [run.test(metric) for run in paired[against]]
-    others = [name for name in paired if name != against]
-    values = {name: [run.test(metric) for run in paired[name]] for name in others}
-    tested = {name: statistics.paired_over_seeds(values[name], base) for name in others}
-    known = [name for name in others if tested[name] is not None]
-    adjusted = dict(zip(known, statistics.holm([tested[name] or 0.0 for name in known]), strict=True))
-    return {
-        name: Verdict(
-            against,
-            statistics.summarise(values[name]).mean - statistics.summarise(base).mean,
-            len(base),
-            tested[name],
-            None,
-            adjusted.get(name),
-            adjusted.get(name, 1.0) < LEVEL,
-        )
-        for name in others
-    }
+def _corrected(verdict: Verdict, p: float | None) -> Verdict:
+    """The verdict after Holm's correction: at 5 %, and over seeds too where both were tested."""
+    seeds = verdict.p_users is None or verdict.p_seeds is None or verdict.p_seeds < LEVEL
+    return replace(verdict, p_adjusted=p, significant=p is not None and p < LEVEL and seeds)
+
+
+def _over_users(name: str, against: str, pair: Pair, metric: str) -> Verdict:
+    own, base = pair
+    if any(run.users != base[0].users for run in (*own, *base)):
+        raise BadInput(f"the runs of {name} and {against} have different users; compare runs on the same data")
+    values = {who: [(run.per_user or {})[metric] for run in side] for who, side in ((against, base), (name, own))}
+    (found,) = statistics.compare(against, values)
+    return Verdict(against, found.difference, found.seeds, found.p_seeds, found.p_users, None, False)
+
+
+def _over_seeds(name: str, against: str, pair: Pair, metric: str) -> Verdict:
+    own, base = ([run.test(metric) for run in side] for side in pair)
+    difference = statistics.summarise(own).mean - statistics.summarise(base).mean
+    return Verdict(against, difference, len(base), statistics.paired_over_seeds(own, base), None, None, False)

@@ -17,6 +17,9 @@ from fedrec.runs.settings import RunSettings, said
 NOT_SAID = ("method", "data_dir", "memory_mb", "checkpoint_seconds", "keep_selected", "settings")
 """Where data lies and how much memory there is are the reader's own affair."""
 
+BUDGETED = ("noise", "noise_kind", "compress", "delta")
+"""What ``--epsilon`` chooses of a method's settings, and refuses beside itself."""
+
 
 def run_command(settings: Mapping[str, Any]) -> str:
     """``fedrec run`` with all that differs from what it would choose by itself."""
@@ -35,12 +38,14 @@ def run_command(settings: Mapping[str, Any]) -> str:
             usual["rounds"] = kind.rounds
     except Exception:  # a method that is no longer installed: say everything
         own = {}
+    budget = settings.get("epsilon") is not None
     for key, value in {"robust": "none", **settings}.items():  # runs of 0.1.0 had no defence and no such setting
         if key in NOT_SAID or key in ("data", "protocol", "seed") or value == usual.get(key) or value is None:
             continue
-        words += said(key, value)
+        if key != "delta" or budget:
+            words += said(key, value)
     words += ["--seed", str(settings.get("seed", 0))]
     for key, value in sorted(dict(settings.get("settings", {})).items()):
-        if own.get(key) != value or key not in own:
+        if (own.get(key) != value or key not in own) and not (budget and key in BUDGETED):
             words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)

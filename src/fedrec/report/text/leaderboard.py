@@ -14,7 +14,7 @@ from fedrec.report.text.csv_text import csv_text
 from fedrec.report.text.markdown import cell_markdown
 from fedrec.report.text.records import as_json
 from fedrec.report.text.terminal import add_group, bare_table, bold_best
-from fedrec.report.text.wording import HEADINGS, legend, legend_text, lost_texts, rising, seeds_text, tested
+from fedrec.report.text.wording import HEADINGS, legend, legend_text, lost_texts, pairs_text, rising, seeds_text, tested
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,6 +80,7 @@ def reading(board: Leaderboard) -> list[str]:
         )
     named = list(zip(board.names, board.comparisons, strict=True))
     found += [f"{name}: {one.banner}." for name, one in named if one.banner]
+    found += [f"{name}: {text}" for name, one in named if (text := pairs_text(one))]
     found += [f"{name}: {text}" for name, one in named if (text := rising(one))]
     found += [f"{name}: {text}" for name, one in named for text in lost_texts(one.failures)]
     return [text for text in found if text]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fedrec.evaluation.statistics import FLIPS, MIN_SEEDS
 from fedrec.report.model.comparison import FLOOR, NOT_YET, Cell, Comparison, Failure, Group, Row
+from fedrec.report.model.significance import shared_seeds
 
 HEADINGS: dict[Group, str] = {"federated": "federated", "centralised": "centralised", "control": "controls"}
 
@@ -107,7 +108,7 @@ def lost_texts(failures: Iterable[Failure]) -> list[str]:
 
 def notes(comparison: Comparison) -> list[str]:
     """What must be known to read the table, one paragraph each."""
-    found = [legend_text(legend(comparison)), tested(comparison)]
+    found = [legend_text(legend(comparison)), tested(comparison), pairs_text(comparison)]
     if comparison.chance:
         known = [f"{name} {comparison.chance[name]:.4f}" for name in comparison.columns if name in comparison.chance]
         found.append("Chance (exact): " + ", ".join(known) + ".")
@@ -162,3 +163,40 @@ def tested(comparison: Comparison) -> str:
     if any(verdict.p_seeds is None for verdict in verdicts):
         text += f" With fewer than {MIN_SEEDS} seeds, other seeds may give another order."
     return text
+
+
+def pairs_text(comparison: Comparison) -> str:
+    """One note; empty where every test is over all seeds: no mark must not be read as a test that was passed."""
+    seeds = {(one.method, other.method): shared_seeds(one.runs, other.runs) for one, other in _pairs(comparison)}
+    apart = [pair for pair, shared in seeds.items() if not shared]
+    if apart and len(apart) == len(seeds):
+        names = {name for pair in apart for name in pair}
+        rows = [row for row in comparison.rows if row.method in names]
+        own = ", ".join(f"{row.method} ({seeds_text([run.seed for run in row.runs])})" for row in rows)
+        return f"Nothing was tested: no seed is common to {own}."
+    found = []
+    if apart:
+        found.append("Not tested, for want of a common seed: " + "; ".join(f"{a} against {b}" for a, b in apart) + ".")
+    some = {shared for shared in seeds.values() if shared and shared != comparison.seeds}
+    if len(some) == 1 and some == set(seeds.values()):
+        found.append(f"Tested on {seeds_text(some.pop())} alone.")
+        some = set()
+    for shared in sorted(some):
+        who = "; ".join(f"{a} against {b}" for (a, b), its in seeds.items() if its == shared)
+        found.append(f"Tested on {seeds_text(shared)} alone: {who}.")
+    return " ".join(found)
+
+
+def _pairs(comparison: Comparison) -> Iterator[tuple[Row, Row]]:
+    """Who is held against whom in the columns that are shown: the floor, and the best of the group."""
+    floor = comparison.row(FLOOR)
+    for group, rows in comparison.grouped():
+        ran = [row for row in rows if row.runs]
+        if group == "control" or not ran:
+            continue
+        if floor is not None and floor.runs:
+            yield from ((row, floor) for row in ran)
+        for name in comparison.columns:
+            best = next((row for row in ran if name in row.cells and row.cells[name].best), None)
+            if best is not None:
+                yield from ((row, best) for row in ran if row is not best)
