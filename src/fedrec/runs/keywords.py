@@ -5,6 +5,7 @@ A test keeps the two in step. Nothing is imported here that takes time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -36,7 +37,7 @@ class SharedOptions(TypedDict, total=False):
     epsilon: float | None
     delta: float
     min_interactions: int | None
-    columns: str | None
+    columns: str | Mapping[str, str] | None
     min_rating: float | None
     train_share: float
     clients: int | None

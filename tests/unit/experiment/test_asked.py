@@ -35,7 +35,7 @@ FRAME = pd.DataFrame([(u, (u * 7 + k * 3) % 40) for u in range(30) for k in rang
         (lambda out: fedrec.tune(["ease"], seeds=[1], out=out), "tune has no setting 'seeds'; did you mean 'seed'"),
         (lambda out: fedrec.tune(["ease"], jobs=0, out=out), "jobs=0 is out of range"),
         (lambda out: fedrec.tune(["ease"], settings=[1], out=out), "settings=[1] is no mapping"),  # type: ignore[arg-type]
-        (lambda out: fedrec.run("popularity", FRAME, columns={"user": "K, or so"}), "read the data with fedrec.load"),  # type: ignore[arg-type]
+        (lambda out: fedrec.run("popularity", FRAME, columns={"user": "K, or so"}), "read the data with fedrec.load"),
     ],
 )  # fmt: skip
 def test_what_is_not_sensible_is_one_line(call: Any, said: str, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_none_is_what_was_not_given() -> None:
 
 def test_a_mapping_says_which_column_is_what(tmp_path: Path) -> None:
     """`fedrec.load` took it, and a run did not."""
-    result = fedrec.run("popularity", FRAME, columns={"user": "K"}, out=tmp_path / "run")  # type: ignore[arg-type]
+    result = fedrec.run("popularity", FRAME, columns={"user": "K"}, out=tmp_path / "run")
     assert result.metrics == fedrec.run("popularity", fedrec.load(FRAME, columns={"user": "K"})).metrics
     assert result.json["settings"]["columns"] == "user=K"
 
