@@ -455,3 +455,21 @@ def test_a_users_table_is_small_and_plain(finished: Path, case: str) -> None:
 def test_settings_are_readable_yaml(finished: Path) -> None:
     """Whoever reads the file with another tool finds the settings alone."""
     assert yaml.safe_load((finished / "settings.yaml").read_text())["method"] == "fedavg"
+
+
+def test_links_in_a_mailed_run_lead_nowhere(fedrec: Cli, stopped: Path, tmp_path: Path) -> None:
+    """Resuming it overwrote the file that its model was a link to, and made the one of a link that led to none."""
+    mine, new = tmp_path / "thesis.txt", tmp_path / "new"
+    mine.write_text("mine")
+    (stopped / "rounds.jsonl").unlink()
+    for name in ("rounds.jsonl", "model.safetensors", "data.safetensors", "users.parquet"):
+        (stopped / name).symlink_to(mine)
+    for name in ("manifest.json", "result.json"):
+        (stopped / name).symlink_to(new)
+    reached = tmp_path / "link to the run"
+    reached.symlink_to(stopped, target_is_directory=True)  # that the folder itself is one is its owner's business
+    assert fedrec("run", "--resume", reached, "--quiet").status == 0
+    assert mine.read_text() == "mine"
+    assert not new.exists()
+    assert not any(file.is_symlink() for file in stopped.iterdir())
+    assert fedrec("recommend", stopped, "--user", "u001").status == 0

@@ -14,7 +14,7 @@ from fedrec.data.interactions import Interactions
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
 from fedrec.experiment.prepare import load_data, split_data
-from fedrec.runs.atomic import replace_file
+from fedrec.runs.atomic import keep_file
 from fedrec.runs.settings import RunSettings
 
 LEFT_OUT = ("titles", "understood", "notes", "rated_low")
@@ -34,7 +34,7 @@ def pack(path: Path, settings: RunSettings) -> None:
             np.savez_compressed(file, **content)
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, write)
+    keep_file(path, write)
 
 
 def unpack(path: Path, settings: RunSettings) -> tuple[Task, Population]:

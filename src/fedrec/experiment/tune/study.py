@@ -27,7 +27,7 @@ from fedrec.experiment.tune.steps import rounds_within, steps_a_round
 from fedrec.methods.registry import find as find_method
 from fedrec.recipes.search_spaces import Space, space
 from fedrec.report.model.search import Search, Trial, read_trials
-from fedrec.runs.atomic import write_text, writing_to
+from fedrec.runs.atomic import keep_text, writing_to
 from fedrec.runs.sealed import read_sealed_yaml, sealed_yaml
 from fedrec.runs.settings import HERE, RunSettings
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
@@ -166,7 +166,7 @@ class Study:
             self.claims.mkdir(parents=True, exist_ok=True)
             (self.folder / "trials").mkdir(exist_ok=True)
             if not path.is_file():
-                write_text(path, sealed_yaml(dump_yaml(about)))
+                keep_text(path, sealed_yaml(dump_yaml(about)))
 
     def _about(self) -> dict[str, Any]:
         run = {key: value for key, value in sorted(self.given.items()) if key not in (*HERE, "settings")}
