@@ -18,7 +18,7 @@ from typing import Any
 from fedrec.core.population import Population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
-from fedrec.errors import BadInput
+from fedrec.errors import BadInput, quoted
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment.compare import folder_of, share_settings
 from fedrec.experiment.entrants import named
@@ -157,8 +157,8 @@ class Study:
             changed = [key for key in {**there, **about} if there.get(key) != about.get(key)]
             if changed:
                 raise BadInput(
-                    f"{self.folder} holds a search with other settings ({changed[0]} is {there.get(changed[0])!r} "
-                    f"there, {about.get(changed[0])!r} now); choose another --out, or remove it"
+                    f"{self.folder} holds a search with other settings ({changed[0]} is {quoted(there.get(changed[0]))} "
+                    f"there, {quoted(about.get(changed[0]))} now); choose another --out, or remove it"
                 )
         elif self.folder.exists() and any(self.folder.iterdir()) and not self.claims.is_dir():
             raise BadInput(f"{self.folder} is used for something else; choose another --out")
