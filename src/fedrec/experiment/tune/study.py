@@ -156,9 +156,10 @@ class Study:
             there = parse_yaml(path, read_sealed_yaml(path)[0])
             changed = [key for key in {**there, **about} if there.get(key) != about.get(key)]
             if changed:
+                before, now = quoted(there.get(changed[0])), quoted(about.get(changed[0]))
                 raise BadInput(
-                    f"{self.folder} holds a search with other settings ({changed[0]} is {quoted(there.get(changed[0]))} "
-                    f"there, {quoted(about.get(changed[0]))} now); choose another --out, or remove it"
+                    f"{self.folder} holds a search with other settings ({changed[0]} is {before} there, {now} now); "
+                    "choose another --out, or remove it"
                 )
         elif self.folder.exists() and any(self.folder.iterdir()) and not self.claims.is_dir():
             raise BadInput(f"{self.folder} is used for something else; choose another --out")
