@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from fedrec.deploy.server.job import JOB
 from fedrec.experiment.resolve import resolve
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import sealed_line, sealed_yaml
-from fedrec.serve.following import JOB, Follower
+from fedrec.serve.following import Follower
 from fedrec.serve.live import parts_of
 
 SETTINGS = resolve("fedspectral", {"data": "demo", "rounds": 5, "settings": {"k": 4}})
@@ -95,8 +96,11 @@ def test_a_run_that_fails_in_a_way_nobody_foresaw_is_one_among_others(
             raise AttributeError("of a kind that nobody foresaw")
         return real(folder)
 
+    def fails(path: Path) -> str:
+        raise KeyError(path)
+
     monkeypatch.setattr(RunFolder, "records", records)
-    monkeypatch.setattr("fedrec.serve.following.state_of", lambda path: {}["nothing"])
+    monkeypatch.setattr("fedrec.serve.following.state_of", fails)
     follower = Follower(tmp_path)
     states = {follower.name(run): run.state() for run in follower.runs()}
     assert states["odd"] == "it cannot be read (AttributeError)"
