@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,12 @@ SETTINGS = {
     "nested without end": "[" * 5000,
     "a number of 5,000 digits": "method: fedavg\nseed: " + "9" * 5000 + "\n",
     "a number of 4,000 digits": "method: fedavg\nseed: " + "9" * 4000 + "\n",
+    "a hexadecimal number of 20,000 digits": "method: fedavg\nseed: 0x" + "f" * 20_000 + "\n",
+    "a binary number of 400,000 digits": "method: fedavg\nseed: 0b" + "1" * 400_000 + "\n",
+    "a hexadecimal number that is short, but not in decimals": "method: fedavg\nseed: 0x" + "f" * 4_000 + "\n",
+    "a number to base 60": "method: fedavg\nseed: 1" + ":1" * 200_000 + "\n",
+    "a fraction to base 60": "method: fedavg\nseed: 1" + ":1" * 150_000 + ".5\n",
+    "many values": "method: fedavg\nsettings: {dim: [" + "1," * 200_000 + "]}\n",
     "not YAML": "method: [fedavg\n",
     "foreign setting": "method: fedavg\ncommand: rm\n",
     "wrong kind": "method: fedavg\nrounds: many\n",
@@ -201,7 +208,9 @@ def test_settings_are_plain_values(fedrec: Cli, stopped: Path, case: str, sealin
     file, text = stopped / "settings.yaml", SETTINGS[case]
     text = text if text.endswith("\n") or not sealing else text + "\n"
     file.write_text(sealed.sealed_yaml(text) if sealing else text)
+    began = time.process_time()
     refused(fedrec, file)
+    assert time.process_time() - began < 10  # numbers to base 60 took half a minute
     assert not (tmp_path / "trace").exists()
 
 
@@ -455,3 +464,21 @@ def test_a_users_table_is_small_and_plain(finished: Path, case: str) -> None:
 def test_settings_are_readable_yaml(finished: Path) -> None:
     """Whoever reads the file with another tool finds the settings alone."""
     assert yaml.safe_load((finished / "settings.yaml").read_text())["method"] == "fedavg"
+
+
+def test_links_in_a_mailed_run_lead_nowhere(fedrec: Cli, stopped: Path, tmp_path: Path) -> None:
+    """Resuming it overwrote the file that its model was a link to, and made the one of a link that led to none."""
+    mine, new = tmp_path / "thesis.txt", tmp_path / "new"
+    mine.write_text("mine")
+    (stopped / "rounds.jsonl").unlink()
+    for name in ("rounds.jsonl", "model.safetensors", "data.safetensors", "users.parquet"):
+        (stopped / name).symlink_to(mine)
+    for name in ("manifest.json", "result.json"):
+        (stopped / name).symlink_to(new)
+    reached = tmp_path / "link to the run"
+    reached.symlink_to(stopped, target_is_directory=True)  # that the folder itself is one is its owner's business
+    assert fedrec("run", "--resume", reached, "--quiet").status == 0
+    assert mine.read_text() == "mine"
+    assert not new.exists()
+    assert not any(file.is_symlink() for file in stopped.iterdir())
+    assert fedrec("recommend", stopped, "--user", "u001").status == 0

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fedrec.errors import BadInput, nearest
+from fedrec.errors import BadInput, nearest, quoted
 
 ODD_YAML = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 """What PyYAML raises, beside its own error, for a date that is none, a tag that does not fit, or endless nesting."""
@@ -101,7 +101,7 @@ def build(kind: type[Chosen], given: dict[str, Any], owner: str) -> Chosen:
     """
     for key in given:
         if key not in kind.model_fields:
-            raise BadInput(f"{owner} has no setting {key!r}; {nearest(key, kind.model_fields)}")
+            raise BadInput(f"{owner} has no setting {quoted(key, 60)}; {nearest(key[:60], kind.model_fields)}")
     try:
         return kind(**given)
     except ValidationError as problem:
@@ -110,6 +110,4 @@ def build(kind: type[Chosen], given: dict[str, Any], owner: str) -> Chosen:
         meaning = kind.model_fields[key].description if key in kind.model_fields else None
         hint = f" ({key}: {meaning})" if meaning and meaning != key else ""
         message = str(first["msg"])[0].lower() + str(first["msg"])[1:]
-        shown = repr(given.get(key))
-        shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
-        raise BadInput(f"{owner}: {key}={shown} is out of range: {message}{hint}") from None
+        raise BadInput(f"{owner}: {key}={quoted(given.get(key))} is out of range: {message}{hint}") from None

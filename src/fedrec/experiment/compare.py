@@ -23,7 +23,7 @@ from fedrec.methods.registry import find as find_method
 from fedrec.report.model.columns import canary_metric, main_metric, shown
 from fedrec.report.model.comparison import CONTROLS, NOT_YET, Comparison, Failure, compare_runs
 from fedrec.report.model.runs import load_run
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import keep_text
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import Damaged
 from fedrec.runs.settings import RunSettings
@@ -256,10 +256,10 @@ def write_leaderboard(comparisons: Sequence[Comparison], out: Path, command: str
     board = Leaderboard(tuple(comparisons))
     ranks = mean_ranks(board, comparisons[0].main)
     drawn = save_all(rank_plot(ranks) if ranks is not None and installed("matplotlib") else None, out / "ranks")
-    write_text(out / "leaderboard.md", markdown_page(board, command, drawn[0].name if drawn else ""))
-    write_text(out / "leaderboard.csv", as_csv(board))
-    write_text(out / "leaderboard.tex", board_latex(board, command))
-    write_text(out / "leaderboard.html", leaderboard_page(board, command))
+    keep_text(out / "leaderboard.md", markdown_page(board, command, drawn[0].name if drawn else ""))
+    keep_text(out / "leaderboard.csv", as_csv(board))
+    keep_text(out / "leaderboard.tex", board_latex(board, command))
+    keep_text(out / "leaderboard.html", leaderboard_page(board, command))
     return [*(out / f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")), *drawn]
 
 
@@ -279,8 +279,8 @@ def write_report(comparison: Comparison, out: Path, command: str = "") -> list[P
         own = save_all(draw(comparison) if installed("matplotlib") else None, out / name)
         files += own
         figures += [(path.name, f"{comparison.main} {what}") for path in own[:1]]
-    write_text(out / "compare.csv", as_csv(comparison))
-    write_text(out / "compare.tex", comparison_latex(comparison, command))
-    write_text(out / "compare.md", markdown_page(comparison, command, figures))
-    write_text(out / "compare.html", comparison_page(comparison, command))
+    keep_text(out / "compare.csv", as_csv(comparison))
+    keep_text(out / "compare.tex", comparison_latex(comparison, command))
+    keep_text(out / "compare.md", markdown_page(comparison, command, figures))
+    keep_text(out / "compare.html", comparison_page(comparison, command))
     return [*(out / f"compare.{end}" for end in ("md", "csv", "tex", "html")), *files]

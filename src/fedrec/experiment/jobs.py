@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fedrec.errors import BadInput
+from fedrec.errors import BadInput, quoted
 from fedrec.methods.registry import find as find_method
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import HOW_ONLY, RunSettings
@@ -58,7 +58,7 @@ def folder_state(path: Path, settings: RunSettings) -> State:
     flat = [{**{k: v for k, v in one.items() if k != "settings"}, **one["settings"]} for one in (before, now)]
     changed = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
     if changed:
-        first = f"{changed[0]} is {flat[0].get(changed[0])!r} there, {flat[1].get(changed[0])!r} now"
+        first = f"{changed[0]} is {quoted(flat[0].get(changed[0]))} there, {quoted(flat[1].get(changed[0]))} now"
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise OtherSettings(f"{path} holds a run with other settings ({first}{more}); {advice}")
     return "finished" if folder.finished else "unfinished"

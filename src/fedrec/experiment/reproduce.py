@@ -261,7 +261,7 @@ def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]
     from fedrec.report.page.reproduction import reproduction_page
     from fedrec.report.text.latex import reproduction_latex
     from fedrec.report.text.reproduction import as_csv, markdown_page
-    from fedrec.runs.atomic import write_text
+    from fedrec.runs.atomic import keep_text
 
     out.mkdir(parents=True, exist_ok=True)
     figures, files = [], []
@@ -271,8 +271,8 @@ def write_report(done: Reproduction, out: Path, command: str = "") -> list[Path]
         if own:
             files += own
             figures.append((own[0].name, f"{done.table.metrics[0]} on {panel.column.label}: published, ours, strict"))
-    write_text(out / f"{done.file}.csv", as_csv(done))
-    write_text(out / f"{done.file}.md", markdown_page(done, command, figures))
-    write_text(out / f"{done.file}.tex", reproduction_latex(done, command))
-    write_text(out / f"{done.file}.html", reproduction_page(done, command))
+    keep_text(out / f"{done.file}.csv", as_csv(done))
+    keep_text(out / f"{done.file}.md", markdown_page(done, command, figures))
+    keep_text(out / f"{done.file}.tex", reproduction_latex(done, command))
+    keep_text(out / f"{done.file}.html", reproduction_page(done, command))
     return [out / f"{done.file}{end}" for end in (".md", ".csv", ".tex", ".html")] + files

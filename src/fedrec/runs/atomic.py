@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.errors import BadInput
+
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A link is not followed, and a pipe that nobody reads not waited for; Windows has neither flag."""
+_NOT_PLAIN = "{} is a link, a pipe or a device, and is not written to; put a plain file there, or remove it"
 
 
 @contextmanager
@@ -59,26 +64,37 @@ def why_no_file(path: Path) -> str | None:
 
 
 def replace_file(path: Path, write: Callable[[Path], Any], *, private: bool = False) -> None:
-    """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name.
+    """Let ``write`` fill a temporary neighbour, bring it to the disk, then give it the name that somebody asked for.
 
     A link stays one: what it points to is replaced. A device or a pipe, such as /dev/stdout, is written to.
-    With ``private`` nobody else can read the file, at no moment.
+    With ``private`` nobody else can read the file, at no moment; what is private lies in a folder of ours
+    (:func:`keep_file`).
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    if private:
+        keep_file(path, write, private=True)
+    elif path.exists() and not (path.is_file() or path.is_dir()):
         write(path)
-        return
-    if path.is_symlink():
-        path = path.resolve()
+    else:
+        keep_file(path.resolve() if path.is_symlink() else path, write)
+
+
+def keep_file(path: Path, write: Callable[[Path], Any], *, private: bool = False) -> None:
+    """The same for a file of a folder of ours, whose names we choose: whatever has the name is replaced itself.
+
+    The folder may be somebody else's work, and a link in it lead to any file of the user's.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with room_for(path):
-            if private:
-                temporary.unlink(missing_ok=True)
-                os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            temporary.unlink(missing_ok=True)
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
             write(temporary)
             with open(temporary, "rb+") as handle:
                 os.fsync(handle.fileno())
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except IsADirectoryError:
+                raise BadInput(f"cannot write {path}: a folder of that name is in its place; remove it") from None
     finally:
         temporary.unlink(missing_ok=True)
     _keep_entry(path.parent)
@@ -101,9 +117,31 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
     replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"), private=private)
 
 
+def keep_text(path: Path, text: str, *, private: bool = False) -> None:
+    """The same for a file of a folder of ours (:func:`keep_file`)."""
+    keep_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"), private=private)
+
+
+def plain_opener(path: str, flags: int, mode: int = 0o666) -> int:
+    """For ``open(..., opener=plain_opener)``: a file of a folder of ours that is written in place.
+
+    A link, which may lead to any file of the user's, and a pipe or a device are bad input.
+    """
+    try:
+        handle = os.open(path, flags | NO_LINK, mode)
+    except OSError as problem:
+        if problem.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise BadInput(_NOT_PLAIN.format(path)) from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise BadInput(_NOT_PLAIN.format(path))
+    return handle
+
+
 def private_opener(path: str, flags: int) -> int:
-    """For ``open(..., opener=private_opener)``: a file that is made can be read by its user alone."""
-    return os.open(path, flags, 0o600)
+    """The same, and a file that is made can be read by its user alone."""
+    return plain_opener(path, flags, 0o600)
 
 
 def private_folder(path: Path, mark: str | None = None) -> None:

@@ -33,7 +33,7 @@ from fedrec.core.state import BadState, Expected
 from fedrec.data.fingerprint import Fingerprint
 from fedrec.errors import BadInput
 from fedrec.extras import installed
-from fedrec.runs.atomic import clear_leftovers, private_folder, replace_file, write_text, writing_to
+from fedrec.runs.atomic import clear_leftovers, keep_file, keep_text, private_folder, writing_to
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
@@ -105,7 +105,7 @@ class RunFolder:
             if start is not None:
                 cls(path).checkpoint(start, start.state)
             text = sealed_yaml(dump_yaml(settings.model_dump(mode="json")))
-            write_text(path / SETTINGS, text, private=private)
+            keep_text(path / SETTINGS, text, private=private)
         return cls(path)
 
     @classmethod
@@ -118,7 +118,7 @@ class RunFolder:
     def write_fingerprint(self, found: Fingerprint, path: Path | None) -> None:
         """Say what the run learns from and, where that is a file, where it lies."""
         plain = {"schema": DATA_SCHEMA, "path": None if path is None else str(path), **found.as_dict()}
-        write_text(self.path / DATA, sealed_json(plain, indent=2))
+        keep_text(self.path / DATA, sealed_json(plain, indent=2))
 
     def fingerprint(self) -> tuple[Fingerprint | None, Path | None]:
         """What the run learnt from and where that lay; None for a folder made before there were fingerprints."""
@@ -258,15 +258,15 @@ class RunFolder:
 
             table = pd.DataFrame({"user": np.asarray(user_ids, dtype=str), **per_user})
             if installed("pyarrow"):
-                replace_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
+                keep_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
             else:  # a machine that only trains
-                replace_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
+                keep_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
         sync(self.path / ROUNDS)
         text = plain_json(result)
         names = (SETTINGS, DATA, ORIGIN, ROUNDS, MODEL, KNOWN, USERS, USERS_PLAIN)
         final = [name for name in names if (self.path / name).is_file()]
         write_manifest(self.path, final, {RESULT: text})
-        write_text(self.path / RESULT, text)
+        keep_text(self.path / RESULT, text)
         self._read_manifest = None
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.kinds import fits
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import keep_text
 from fedrec.runs.sealed import KEY, damaged, digest, digest_of, read_sealed_json, sealed_json
 
 MANIFEST = "manifest.json"
@@ -24,7 +24,7 @@ def write_manifest(folder: Path, names: list[str], texts: dict[str, str]) -> Non
     files = {name: {"size": (folder / name).stat().st_size, KEY: digest_of(folder / name)} for name in names}
     for name, text in texts.items():
         files[name] = {"size": len(text.encode()), KEY: digest(text.encode())}
-    write_text(folder / MANIFEST, sealed_json({"schema": SCHEMA, "files": files}, indent=2))
+    keep_text(folder / MANIFEST, sealed_json({"schema": SCHEMA, "files": files}, indent=2))
 
 
 class Manifest:

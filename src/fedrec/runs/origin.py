@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedrec.core.kinds import Parts, fits
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import keep_text
 from fedrec.runs.sealed import damaged, digest_of, read_sealed_json, sealed_json
 
 ORIGIN = "origin.json"
@@ -50,7 +50,7 @@ class Origin:
         return f"added: {', '.join(counts)}"
 
     def write(self, folder: Path) -> None:
-        write_text(folder / ORIGIN, sealed_json({"schema": SCHEMA, **asdict(self)}, indent=2))
+        keep_text(folder / ORIGIN, sealed_json({"schema": SCHEMA, **asdict(self)}, indent=2))
 
 
 def read_origin(folder: Path) -> Origin | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrec.core.settings import ODD_YAML
 from fedrec.errors import BadInput
 from fedrec.recipes import contents
+from fedrec.runs.yaml_file import plain_content, read_text
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,13 @@ class Recipe:
 
 def read_recipes(path: Path | None) -> list[dict[str, Any]]:
     """The entries of a file of one's own, such as `fedrec tune` writes; what is no such file is bad input."""
-    import yaml
-
     if path is None:
         return []
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, *ODD_YAML) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else "it is not YAML"
+        content = plain_content(read_text(path))
+    except (OSError, ValueError) as problem:
+        odd = f"it is not YAML of plain values ({problem})"
+        why = problem.strerror if isinstance(problem, OSError) else odd
         raise BadInput(f"--recipe {path} cannot be read: {why}; give a file that `fedrec tune` wrote") from None
     entries = content.get("defaults") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):

@@ -9,7 +9,7 @@ from typing import Any
 from fedrec.core.kinds import field_hints, fits
 from fedrec.core.loop import Record
 from fedrec.core.state import BadState, parse_json
-from fedrec.runs.atomic import room_for, write_text
+from fedrec.runs.atomic import keep_text, plain_opener, room_for
 from fedrec.runs.sealed import damaged, open_line, sealed_line, text_of, warn_unsealed
 
 ADVICE = "restore it from a copy; in a run that is not finished it may be removed: resuming writes it anew"
@@ -17,13 +17,13 @@ ADVICE = "restore it from a copy; in a run that is not finished it may be remove
 
 def append_record(path: Path, record: Record) -> None:
     """One more line."""
-    with room_for(path), open(path, "a", encoding="utf-8") as handle:
+    with room_for(path), open(path, "a", encoding="utf-8", opener=plain_opener) as handle:
         handle.write(sealed_line(record.as_dict()) + "\n")
 
 
 def write_records(path: Path, records: list[Record]) -> None:
     """All lines at once."""
-    write_text(path, "".join(sealed_line(record.as_dict()) + "\n" for record in records))
+    keep_text(path, "".join(sealed_line(record.as_dict()) + "\n" for record in records))
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def record_of(plain: Any) -> Record:
 def sync(path: Path) -> None:
     """Bring what was appended to the disk."""
     if path.is_file():
-        with open(path, "rb+") as handle:
+        with open(path, "rb+", opener=plain_opener) as handle:
             os.fsync(handle.fileno())
 
 

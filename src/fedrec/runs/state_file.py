@@ -24,7 +24,7 @@ from typing import Any
 from fedrec.core.state import BadState, Expected, Flat, check_forms, flatten, parse_json, unflatten
 from fedrec.errors import BadInput
 from fedrec.runs.array_file import write_arrays
-from fedrec.runs.atomic import replace_file
+from fedrec.runs.atomic import keep_file
 from fedrec.runs.sealed import DIGITS, KEY, ZEROS, damaged, digest, text_of, warn_unsealed
 
 FORMAT = "fedrec.state/2"
@@ -45,7 +45,7 @@ def save_state(path: Path, value: Any, about: dict[str, Any] | None = None, *, p
         write_arrays(temporary, arrays, metadata)
         _seal(temporary)
 
-    replace_file(path, write, private=private)
+    keep_file(path, write, private=private)
 
 
 def load_state(

@@ -7,6 +7,7 @@ from typing import Any
 
 from fedrec.core.state import BadState
 from fedrec.data import limits
+from fedrec.data.parquet_pages import OPTIONS, pages_of
 
 CELL = 8
 """Bytes of a metric, once it is read."""
@@ -29,14 +30,15 @@ def _read(path: Path) -> Any:
     from pyarrow import parquet, types
 
     limit = limits.unpacked(path.stat().st_size)
-    with parquet.ParquetFile(path, read_dictionary=["user"]) as file:
+    with parquet.ParquetFile(path, read_dictionary=["user"], **OPTIONS) as file:
         kinds = {field.name: field.type for field in file.schema_arrow}
         plain = all(types.is_floating(kind) for name, kind in kinds.items() if name != "user")
         if len(kinds) < file.metadata.num_columns or not plain or not types.is_dictionary(kinds.get("user")):
             raise BadState("it is not a table of users and their metrics")
+        pages = pages_of(path, file.schema)
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
-        if max(rows * len(kinds) * CELL, sum(group.total_byte_size for group in groups)) > limit:
+        if max(rows * len(kinds) * CELL, pages.size) > limit or pages.differences:
             raise BadState(f"it holds more than {limits.size(limit)}")
         table = file.read()
     widest = max((len(text) for chunk in table["user"].chunks for text in chunk.dictionary.to_pylist()), default=0)

@@ -26,11 +26,81 @@ OPEN = frozenset({"/health"})
 """Routes that need no token."""
 BODY_SECONDS = 20.0
 """Seconds between two pieces of a body."""
+WHOLE_SECONDS = 60.0
+"""Seconds for a whole body."""
+DRAIN_SECONDS = 2.0
+"""Seconds in which what is sent after an answer is still read, so that its sender gets to read the answer."""
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; ask for less at once"
+CLOSE = (b"connection", b"close")
 
 
 class TooLarge(Exception):
     """A body above the limit."""
+
+
+class Passing:
+    """One request on its way in and its answer on its way out; the body's size and time are kept here.
+
+    An answer goes out at once. Where it does before the whole body is read, the connection ends: a moment later, since
+    who is cut off while sending does not hear why, but not when its sender likes.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given: dict[bytes, bytes] = dict(scope["headers"])
+        self.receive, self.send = receive, send
+        self.status = self.read = 0
+        self.more = b"transfer-encoding" in given or given.get(b"content-length", b"0") != b"0"
+        """Whether some of the body has not been read."""
+        self.late = False
+        self.end = time.monotonic() + WHOLE_SECONDS
+
+    @property
+    def too_large(self) -> bool:
+        return self.read > MOST_BYTES
+
+    async def body(self) -> Message:
+        """The next piece, for a route; who does not send it in time is as good as gone."""
+        if not self.more:
+            return await self.receive()
+        message = await self._piece(min(BODY_SECONDS, self.end - time.monotonic()))
+        self.read += len(message.get("body", b""))
+        if self.too_large:
+            raise TooLarge
+        return message
+
+    async def answer(self, message: Message) -> None:
+        """What a route says, but not what it makes of half a body."""
+        if self.status or not self.too_large:
+            await self.out(message)
+
+    async def out(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message.get("headers", ()))
+            if self.more and CLOSE not in headers:
+                message = {**message, "headers": [*headers, CLOSE]}
+        elif self.more and not message.get("more_body"):
+            await self.send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body"}
+        await self.send(message)
+
+    async def _piece(self, seconds: float) -> Message:
+        try:
+            if self.late:
+                raise TimeoutError
+            message = await asyncio.wait_for(self.receive(), seconds)
+        except TimeoutError:
+            self.late = True
+            return {"type": "http.disconnect"}
+        self.more = message.get("more_body", False)
+        return message
+
+    async def _drain(self) -> None:
+        """Read what is still sent, up to a limit."""
+        read, end = 0, time.monotonic() + DRAIN_SECONDS
+        while self.more and not self.late and read < 8 * MOST_BYTES:
+            read += len((await self._piece(end - time.monotonic())).get("body", b""))
 
 
 class Door:
@@ -45,44 +115,23 @@ class Door:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        began, status, read, more = time.perf_counter(), 0, 0, True
-
-        async def answer(message: Message) -> None:
-            nonlocal status
-            if read > MOST_BYTES and not status:
-                return  # what a route makes of half a body
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        async def body() -> Message:
-            nonlocal read, more
-            message = await in_time(receive) if more else await receive()
-            read, more = read + len(message.get("body", b"")), message.get("more_body", False)
-            if read > MOST_BYTES:
-                raise TooLarge
-            return message
-
+        began, one = time.perf_counter(), Passing(scope, receive, send)
         try:
             refused = self.refusal(scope)
             if refused is not None:
-                await drained(receive)
-                await plain_error(answer, *refused)
+                await plain_error(one.out, *refused)
             else:
-                await self.app(scope, body, answer)
+                await self.app(scope, one.body, one.answer)
         except Exception as problem:  # FastAPI has answered already, without details
-            if read <= MOST_BYTES:
+            if not one.too_large:
                 log.error("a request failed: %s: %s", type(problem).__name__, " ".join(str(problem).split()))
-        if read > MOST_BYTES and not status:
-            status = 413
-            if more:
-                await drained(receive)
-            await plain_error(send, status, TOO_LARGE)
+        if one.too_large and not one.status:
+            await plain_error(one.out, 413, TOO_LARGE)
         route = getattr(scope.get("route"), "path", "other").replace(":path", "")
         took = time.perf_counter() - began
-        self.counts.request(route, status, took)
+        self.counts.request(route, one.status, took)
         if access.isEnabledFor(logging.INFO):
-            access.info("%s %s %d %.1f ms", scope["method"], route, status, 1000 * took)
+            access.info("%s %s %d %.1f ms", scope["method"], route, one.status, 1000 * took)
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is turned away before anything is read of it."""
@@ -101,29 +150,12 @@ class Door:
         return None
 
 
-async def in_time(receive: Receive) -> Message:
-    """The next piece of a body; who does not send it is as good as gone."""
-    try:
-        return await asyncio.wait_for(receive(), BODY_SECONDS)
-    except TimeoutError:
-        return {"type": "http.disconnect"}
-
-
-async def drained(receive: Receive) -> None:
-    """Read what is still sent, up to a limit: who is cut off while sending does not hear why."""
-    read, message = 0, await in_time(receive)
-    while message.get("more_body") and read < 8 * MOST_BYTES:
-        read += len(message.get("body", b""))
-        message = await in_time(receive)
-
-
 async def plain_error(send: Send, status: int, text: str) -> None:
     content = error_json(text)
-    headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    length = str(len(content)).encode()
+    headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", length), CLOSE]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if status == 413:
-        headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from fedrec.report.model.runs import FinishedRun
 from fedrec.runs.folder import RESULT, ROUNDS, SETTINGS, RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.serve.sources import file_mark
+
+log = logging.getLogger("fedrec.serve")
 
 MOST_RUNS = 2_000
 DEEPEST = 5
@@ -34,6 +37,7 @@ class Followed:
     result: dict[str, Any] | None = None
     problem: str = ""
     _mark: Any = None
+    _logged: str = ""
 
     def look(self) -> None:
         """Read what has changed since the last look."""
@@ -51,6 +55,8 @@ class Followed:
             self._mark, self.problem = mark, ""
         except (BadInput, OSError) as problem:  # also a file between two others, while a run ends
             self.problem = " ".join(str(problem).split())
+        except Exception as problem:  # somebody's files, which must not end what is shown of the other runs
+            self.problem = self._odd(problem)
 
     @property
     def rounds(self) -> int:
@@ -89,10 +95,20 @@ class Followed:
                 return state_of(self.path)
             except (BadInput, OSError) as problem:
                 return " ".join(str(problem).split())
+            except Exception as problem:
+                return self._odd(problem)
         quiet = self.silence()
         if quiet > SILENT + 10 * self.seconds_a_round:
             return f"silent for {duration(quiet)}; if it was cut off: fedrec run --resume {self.path}"
         return "running"
+
+    def _odd(self, problem: Exception) -> str:
+        """What is shown for a failure that nobody foresaw; the log has it once."""
+        said = f"it cannot be read ({type(problem).__name__})"
+        if said != self._logged:
+            log.warning("%r: %s", shown(str(self.path)), said)
+            self._logged = said
+        return said
 
     def silence(self) -> float:
         """Seconds since its last round, or since it began."""

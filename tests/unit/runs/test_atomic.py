@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import clear_leftovers, replace_file, write_text
+from fedrec.runs.atomic import clear_leftovers, keep_text, plain_opener, private_opener, replace_file, write_text
 
 
 def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path) -> None:
@@ -88,3 +88,59 @@ def test_a_folder_that_cannot_be_opened_is_written_into(tmp_path: Path, monkeypa
     write_text(tmp_path / "a.txt", "two", private=True)
     assert (tmp_path / "a.txt").read_text() == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("private", [True, False])
+def test_a_link_in_a_folder_of_ours_is_replaced_itself(tmp_path: Path, there: bool, private: bool) -> None:
+    """The folder may have come by mail: what its links lead to is the user's, or is not there and must not appear."""
+    (tmp_path / "run").mkdir()
+    target, link = tmp_path / "thesis.txt", tmp_path / "run" / "a.json"
+    if there:
+        target.write_text("mine")
+    link.symlink_to(target)
+    keep_text(link, "new", private=private)
+    assert not link.is_symlink()
+    assert link.read_text() == "new"
+    assert (target.read_text() if target.exists() else None) == ("mine" if there else None)
+
+
+def test_what_is_private_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "a.json").symlink_to(tmp_path / "thesis.txt")
+    write_text(tmp_path / "a.json", "new", private=True)
+    assert not (tmp_path / "thesis.txt").exists()
+    assert stat.S_IMODE((tmp_path / "a.json").lstat().st_mode) == 0o600
+
+
+def test_a_link_in_place_of_the_temporary_file_is_removed(tmp_path: Path) -> None:
+    """Its name can be guessed: a mailed folder may hold one for every number of a process."""
+    (tmp_path / f".a.json.{os.getpid()}.tmp").symlink_to(tmp_path / "thesis.txt")
+    keep_text(tmp_path / "a.json", "new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_pipe_in_a_folder_of_ours_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.json")
+    keep_text(tmp_path / "a.json", "new")
+    assert (tmp_path / "a.json").read_text() == "new"
+
+
+def test_a_folder_in_place_of_a_file_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.json").mkdir()
+    with pytest.raises(BadInput, match="a folder of that name"):
+        keep_text(tmp_path / "a.json", "new")
+
+
+@pytest.mark.parametrize("opener", [plain_opener, private_opener])
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe"])
+def test_nothing_is_added_to_what_is_no_plain_file(tmp_path: Path, kind: str, opener: Any) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    path = tmp_path / "errors.log"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / ("thesis.txt" if kind == "link" else "nothing"))
+    with pytest.raises(BadInput, match=r"errors\.log is a link, a pipe or a device"), open(path, "a", opener=opener):
+        pass
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert not (tmp_path / "nothing").exists()

@@ -96,7 +96,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.
         path.with_name(f".{path.name}.99.tmp").write_bytes(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "replace_file", dies)
+    monkeypatch.setattr(module, "keep_file", dies)
     with pytest.raises(KeyboardInterrupt):
         folder.checkpoint(Progress(round=2, best_round=2, best_value=0.7), {"x": np.arange(4)})
     again = RunFolder.open(tmp_path / "run")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fedrec.core.settings import plain_value
+from fedrec.core.settings import TrainingSettings, build, plain_value
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.report.text.commands import run_command
@@ -51,3 +52,43 @@ def test_what_is_no_yaml_value_is_no_failure(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match="it is not YAML"):
         read_recipes(path)
     assert plain_value(text) == text
+
+
+def laughs(depth: int) -> str:
+    """Lists of ten references to the list before: 10 to the power of ``depth`` words in a few hundred bytes."""
+    lines = ["x0: &x0 [" + ", ".join(["lol"] * 10) + "]"]
+    lines += [f"x{n}: &x{n} [" + ", ".join([f"*x{n - 1}"] * 10) + "]" for n in range(1, depth)]
+    return "\n".join([*lines, f"defaults: [{{settings: {{dim: *x{depth - 1}}}}}]", ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (laughs(10), "it refers to a part of itself"),
+        ("defaults: [{settings: {dim: 1" + ":1" * 10_000 + "}}]\n", "a number to base 60"),
+        ("defaults: [{settings: {dim: 0x" + "f" * 4_200 + "}}]\n", "more than 4300 digits"),
+        ("defaults: [" + "[]," * 100_000 + "]\n", "more than 30000 values"),
+        ("#" * (1 << 20), "longer than"),
+        ("defaults: []\ndefaults: []\n", "a key appears twice"),
+        ("\x00", "it is not YAML"),
+    ],
+)
+def test_a_hostile_recipe_is_refused_before_it_is_unfolded(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=said) as caught:
+        read_recipes(path)
+    assert len(str(caught.value)) < 500 + len(str(path))
+
+
+def test_a_long_value_is_quoted_by_its_beginning() -> None:
+    folded: Any = ["lol"] * 10
+    for _ in range(8):
+        folded = [folded] * 10
+    for value in (folded, "x" * 100_000, -(1 << 100_000), {"a" * 1_000: folded}, list(range(100_000))):
+        with pytest.raises(BadInput, match="dim=") as caught:
+            build(TrainingSettings, {"dim": value}, "fedavg")
+        assert len(str(caught.value)) < 500
+    with pytest.raises(BadInput, match="no setting 'xxx") as caught:
+        build(TrainingSettings, {"x" * 100_000: 1}, "fedavg")
+    assert len(str(caught.value)) < 1_000

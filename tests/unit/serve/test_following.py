@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from fedrec.deploy.server.job import JOB
 from fedrec.experiment.resolve import resolve
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.sealed import sealed_line
+from fedrec.runs.sealed import sealed_line, sealed_yaml
 from fedrec.serve.following import Follower
 from fedrec.serve.live import parts_of
 
@@ -76,3 +77,36 @@ def test_a_folder_whose_name_is_no_text(tmp_path: Path) -> None:
     assert "/?run=caf%EF%BF%BD" in text
     assert found.run("caf\ufffd") is not None
     assert "round" in parts_of(found, "caf\ufffd")["state"]
+
+
+def test_a_run_that_fails_in_a_way_nobody_foresaw_is_one_among_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A number of 20,000 digits in the settings of one run kept `fedrec watch` from starting for all others."""
+    made(tmp_path / "sound", {}, {})
+    number = made(tmp_path / "number") / "settings.yaml"
+    text = number.read_text().rpartition("# ")[0]
+    number.write_text(sealed_yaml(text.replace("seed: 0", "seed: 0x" + "f" * 20_000)))
+    odd = made(tmp_path / "odd", {})
+    (made(tmp_path / "job", {}) / JOB).write_text("{}")
+    real = RunFolder.records
+
+    def records(folder: RunFolder) -> Any:
+        if folder.path == odd:
+            raise AttributeError("of a kind that nobody foresaw")
+        return real(folder)
+
+    def fails(path: Path) -> str:
+        raise KeyError(path)
+
+    monkeypatch.setattr(RunFolder, "records", records)
+    monkeypatch.setattr("fedrec.serve.following.state_of", fails)
+    follower = Follower(tmp_path)
+    states = {follower.name(run): run.state() for run in follower.runs()}
+    assert states["odd"] == "it cannot be read (AttributeError)"
+    assert states["job"] == "it cannot be read (KeyError)"
+    assert states["sound"] == "running"
+    assert "more than 4300 digits" in states["number"]
+    assert "4 runs" in json.dumps(parts_of(follower))
+    follower.runs()
+    assert sum("odd" in line.getMessage() for line in caplog.records) == 1

@@ -18,12 +18,23 @@ from fedrec.serve.counts import Counts
 from fedrec.serve.sources import RunSource
 from serving import Running, running
 
+TOKEN = "a-token-for-this-test-alone"
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("model") / "run"
     package.run("fedspectral", data="demo", rounds=1, out=folder, settings={"k": 4})
     with running(service(Batches(RunSource(folder), Counts()))) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service that asks for a token."""
+    folder = tmp_path_factory.mktemp("closed") / "run"
+    package.run("fedspectral", data="demo", rounds=1, out=folder, settings={"k": 4})
+    with running(service(Batches(RunSource(folder), Counts()), TOKEN)) as found:
         yield found
 
 
@@ -126,6 +137,75 @@ def test_who_sends_slowly_is_not_waited_for(served: Running, sent: str, monkeypa
     }
     raw(served, pieces[sent])  # comes back, because the other side closes
     assert served.get("/health").status == 200
+
+
+def dribble(served: Running, head: bytes, most: float) -> tuple[bytes, float, float]:
+    """What is answered to a body that comes byte by byte, and the seconds to the answer and to the end."""
+    answer, began, answered = b"", time.monotonic(), most
+    with socket.create_connection(("127.0.0.1", served.port), 30) as wire:
+        wire.sendall(head)
+        wire.settimeout(0.05)
+        while time.monotonic() - began < most:
+            try:
+                part = wire.recv(65_536)
+                if not part:
+                    break
+                answer, answered = answer + part, min(answered, time.monotonic() - began)
+            except TimeoutError:
+                try:
+                    wire.sendall(b"x")
+                except OSError:
+                    break
+            except OSError:
+                break
+    return answer, answered, time.monotonic() - began
+
+
+SLOW = ("Content-Type: application/json", "Content-Length: 1000000")
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [
+        ("POST /recommend", SLOW, 401),
+        ("POST /recommend", ("Transfer-Encoding: chunked",), 401),
+        ("POST /recommend", SLOW, 421),
+        ("POST /recommend", (f"Authorization: Bearer {TOKEN}", "Content-Length: 9000000000"), 413),
+        ("GET /health", SLOW, 200),
+        ("GET /nothing", (f"Authorization: Bearer {TOKEN}", *SLOW), 404),
+    ],
+)
+def test_who_is_answered_cannot_stay_by_sending_on(
+    closed: Running, line: str, headers: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands who sent a byte now and then, without a token, held every place of the service."""
+    monkeypatch.setattr(door, "DRAIN_SECONDS", 0.4)
+    host = "evil.example" if status == 421 else "localhost"
+    head = "\r\n".join([f"{line} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode()
+    answer, answered, ended = dribble(closed, head, 6.0)
+    assert answer.split()[1] == str(status).encode()
+    assert answer.partition(b"\r\n\r\n")[0].lower().count(b"connection: close") == 1
+    assert answered < 0.3
+    assert ended < 3.0
+
+
+def test_a_whole_body_has_its_time_too(closed: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "WHOLE_SECONDS", 0.5)
+    head = "\r\n".join(["POST /recommend HTTP/1.1", "Host: localhost", f"Authorization: Bearer {TOKEN}", *SLOW, "", ""])
+    _, _, ended = dribble(closed, head.encode(), 6.0)
+    assert ended < 3.0
+
+
+def test_who_still_sends_gets_to_read_why_not(closed: Running) -> None:
+    """The answer is there before the body is: a connection that ended at once would take it away again."""
+    for size in (1 << 20, 6 << 20):
+        head = f"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", closed.port), 30) as wire:
+            wire.sendall(head.encode())
+            for _ in range(size >> 16):
+                wire.sendall(b"x" * (1 << 16))
+                time.sleep(0.002)
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 401")
 
 
 @pytest.mark.parametrize(

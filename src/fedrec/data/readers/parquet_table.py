@@ -12,6 +12,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from fedrec.data import limits
+from fedrec.data.compact import BadStruct
+from fedrec.data.parquet_pages import OPTIONS, pages_of
 from fedrec.data.readers.faults import SHARE
 from fedrec.data.readers.rows import Place, Rows
 from fedrec.data.readers.typed import FAILURES, is_bytes, is_text, rows_of_table, unusable, wanted
@@ -19,13 +21,6 @@ from fedrec.errors import BadInput
 
 CELL = 8
 """Bytes that a cell takes at least, once it is read."""
-NAMES = 1 << 24
-"""Bytes of names, and number of things, in a file's own description."""
-OPTIONS: dict[str, Any] = {
-    "thrift_string_size_limit": NAMES,
-    "thrift_container_size_limit": NAMES,
-    "page_checksum_verification": True,
-}
 
 
 def part_files(folder: Path) -> list[Path]:
@@ -97,10 +92,18 @@ def _columns(path: Path, used: Mapping[str, str]) -> pa.Table:
             cells = sum(max(CELL, _width(kind)) for kind in kinds.values())
             if max(rows, sum(group.num_rows for group in groups)) * cells > limit:
                 raise limits.too_large(path, limit)
-            if sum(group.total_byte_size for group in groups) > limits.largest():
-                raise limits.too_large(path, limits.largest())
+            pages = pages_of(path, file.schema, kinds)
+            if pages.size > limit:
+                raise limits.too_large(path, limit)
+            if pages.differences:
+                raise BadInput(
+                    f"cannot read {path}: the column {limits.brief(pages.differences[0])} is stored as differences of "
+                    "texts (DELTA_BYTE_ARRAY); write it plain or with a dictionary"
+                )
         with parquet.ParquetFile(path, read_dictionary=texts, **OPTIONS) as file:
             return file.read(list(used.values()))
+    except BadStruct as problem:
+        raise limits.unreadable(path, str(problem)) from None
     except FAILURES as problem:
         raise limits.unreadable(path, str(problem) or type(problem).__name__) from problem
 

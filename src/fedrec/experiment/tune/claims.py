@@ -18,6 +18,7 @@ from tempfile import gettempdir
 from typing import TextIO
 
 from fedrec.runs.alone import locked
+from fedrec.runs.atomic import plain_opener, private_opener
 
 LEASE, BEAT = 90.0, 15.0
 """Seconds after which a silent claim lapses, and between two touches."""
@@ -64,7 +65,7 @@ def place(places: int, name: str) -> TextIO | None:
     """
     mine = os.getuid() if hasattr(os, "getuid") else 0  # where nobody has a number, the folder is the user's own
     for number in range(places):
-        file = open(Path(gettempdir()) / f"{name}-{mine}-{number}.lock", "w", encoding="ascii")  # noqa: SIM115
+        file = open(Path(gettempdir()) / f"{name}-{mine}-{number}.lock", "w", encoding="ascii", opener=private_opener)  # noqa: SIM115
         if locked(file.fileno()):
             return file
         file.close()
@@ -111,8 +112,9 @@ def lapsed(path: Path) -> bool:
 def _now(folder: Path) -> float:
     """The clock that the folder's files are stamped with: a file server's may not be ours."""
     probe = folder / ".clock"
-    probe.touch()
-    return probe.stat().st_mtime
+    with open(probe, "w", opener=plain_opener) as file:
+        os.utime(probe)
+        return os.fstat(file.fileno()).st_mtime
 
 
 @cache

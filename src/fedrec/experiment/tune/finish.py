@@ -14,7 +14,7 @@ from fedrec.extras import installed
 from fedrec.methods.registry import find as find_method
 from fedrec.report.model.search import Search
 from fedrec.report.text.search import markdown_page
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import keep_text
 from fedrec.runs.recipes import read_recipes
 from fedrec.runs.settings import HERE
 from fedrec.runs.yaml_file import dump_yaml
@@ -37,7 +37,7 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
         if search.best is None:
             continue
         entries.append(entry(study, search))
-        write_text(study.folder / RECIPE, dump_yaml({"defaults": entries[-1:]}))
+        keep_text(study.folder / RECIPE, dump_yaml({"defaults": entries[-1:]}))
         if len(search.trials) > 1 and installed("matplotlib"):  # without it, --so-far draws on another machine
             from fedrec.report.figures.files import save
             from fedrec.report.figures.search import search_plot
@@ -45,9 +45,9 @@ def write_reports(state: State, out: Path, command: str = "") -> tuple[list[Sear
             written.append(study.folder / "search.png")
             save(search_plot(search), written[-1])
     if entries:
-        write_text(out / RECIPE, dump_yaml({"defaults": entries + of_earlier_calls(state, out)}))
+        keep_text(out / RECIPE, dump_yaml({"defaults": entries + of_earlier_calls(state, out)}))
         pictures = [(path.relative_to(out).as_posix(), path.parent.name) for path in written]
-        write_text(out / "tune.md", markdown_page(searches, command, pictures))
+        keep_text(out / "tune.md", markdown_page(searches, command, pictures))
         written = [out / RECIPE, out / "tune.md", *written]
     return searches, written
 

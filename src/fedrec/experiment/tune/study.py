@@ -18,7 +18,7 @@ from typing import Any
 from fedrec.core.population import Population
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
-from fedrec.errors import BadInput
+from fedrec.errors import BadInput, quoted
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment.compare import folder_of, share_settings
 from fedrec.experiment.entrants import named
@@ -27,7 +27,7 @@ from fedrec.experiment.tune.steps import rounds_within, steps_a_round
 from fedrec.methods.registry import find as find_method
 from fedrec.recipes.search_spaces import Space, space
 from fedrec.report.model.search import Search, Trial, read_trials
-from fedrec.runs.atomic import write_text, writing_to
+from fedrec.runs.atomic import keep_text, writing_to
 from fedrec.runs.sealed import read_sealed_yaml, sealed_yaml
 from fedrec.runs.settings import HERE, RunSettings
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
@@ -156,9 +156,10 @@ class Study:
             there = parse_yaml(path, read_sealed_yaml(path)[0])
             changed = [key for key in {**there, **about} if there.get(key) != about.get(key)]
             if changed:
+                before, now = quoted(there.get(changed[0])), quoted(about.get(changed[0]))
                 raise BadInput(
-                    f"{self.folder} holds a search with other settings ({changed[0]} is {there.get(changed[0])!r} "
-                    f"there, {about.get(changed[0])!r} now); choose another --out, or remove it"
+                    f"{self.folder} holds a search with other settings ({changed[0]} is {before} there, {now} now); "
+                    "choose another --out, or remove it"
                 )
         elif self.folder.exists() and any(self.folder.iterdir()) and not self.claims.is_dir():
             raise BadInput(f"{self.folder} is used for something else; choose another --out")
@@ -166,7 +167,7 @@ class Study:
             self.claims.mkdir(parents=True, exist_ok=True)
             (self.folder / "trials").mkdir(exist_ok=True)
             if not path.is_file():
-                write_text(path, sealed_yaml(dump_yaml(about)))
+                keep_text(path, sealed_yaml(dump_yaml(about)))
 
     def _about(self) -> dict[str, Any]:
         run = {key: value for key, value in sorted(self.given.items()) if key not in (*HERE, "settings")}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fedrec.errors import BadInput
 from fedrec.recipes.search_spaces import Space
 from fedrec.report.model.runs import points_of
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import keep_text
 from fedrec.runs.folder import SETTINGS, RunFolder
 from fedrec.runs.sealed import read_sealed_json, sealed_json
 
@@ -95,7 +95,7 @@ def read_trial(path: Path, metric: str) -> Trial | None:
 
 def end_trial(path: Path, state: Literal["pruned", "failed"], reason: str) -> None:
     """Say that a trial is over without a result."""
-    write_text(path / ENDED, sealed_json({"state": state, "reason": reason}))
+    keep_text(path / ENDED, sealed_json({"state": state, "reason": reason}))
 
 
 def read_trials(folder: Path, metric: str, known: dict[Path, Trial] | None = None) -> list[Trial]:
