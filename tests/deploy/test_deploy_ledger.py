@@ -410,3 +410,16 @@ def test_sums_without_noise_are_charged_without_bound_or_refused(tmp_path: Path)
     assert record.participants == 15
     assert NodeLedger(exchange.options["node0"].folder, OwnerPolicy()).read().spent().epsilon(1e-6) == inf
     assert not NodeLedger(exchange.options["node2"].folder, OwnerPolicy()).read().charges
+
+
+def test_the_card_states_the_noise_of_the_sum_that_was_made(tmp_path: Path) -> None:
+    """A node that is gone from the start leaves a smaller cohort, whose shares are larger than those of four."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0, secure_colluding=0.0, secure_dropout=0.0)
+    assert runtime.summed.summands == 4
+    exchange.gone.add("node3")
+    records = records_of(runtime, plan, progress)
+    assert records[0].secure["smallest_cohort"] == 3
+    card = card_of(runtime.settings, runtime.method, records, runtime)
+
+    assert runtime.summed.summands == 3
+    assert "if 3 of them" in json.dumps(card.as_dict())

@@ -151,6 +151,8 @@ def neighbourhood(
     """
     if n < 3:
         raise BadInput(f"a secure sum of {n} would tell each what the others have; take at least 3 participants")
+    if n < least:
+        raise BadInput(f"a cohort of {n} has fewer than the {least} that are asked for; take larger cohorts")
     if not (0 <= dropout < 1 and 0 <= colluding < 1):
         raise BadInput(f"dropout {dropout} and colluding {colluding} are shares between 0 and 1")
     g, gone = colluding_members(n, colluding), math.floor(dropout * n + 1e-9)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +45,7 @@ from fedrec.secure.course import Costs
 from fedrec.secure.failures import SecureFailure, TooFew
 from fedrec.secure.identity import Hosts, client_of, host_of
 from fedrec.secure.layout import Layout
-from fedrec.secure.noise import noisy_summands
+from fedrec.secure.noise import noisy_summands, summands_of
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
 from fedrec.secure.ring import Bits
@@ -324,6 +325,9 @@ class SecureFederation(Federation):
                 self.run, number, list(group), layout, rules,
                 cohort=cohort, attempt=attempt, idle=idle, agreed=self.agreed,
             )  # fmt: skip
+            if self.summed is not None:  # of a plan with fewer members the shares are larger; the card states these
+                found = summands_of(plan, self.settings.secure_colluding)
+                self.summed = replace(self.summed, summands=min(found, self.summed.summands))
             try:
                 sums.append(sum_cohort(plan, self.directory, self.exchange, self.rules.step, costs, faults))
             except TooFew as few:
