@@ -27,7 +27,7 @@ from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
-from fedrec.privacy.spending import UNBOUNDED, gaussian_release, laplace_release
+from fedrec.privacy.spending import NOTHING, UNBOUNDED, gaussian_release, laplace_release
 from fedrec.runs.result import card_of
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
@@ -360,9 +360,10 @@ def test_a_second_attempt_with_less_noise_is_charged_as_what_it_is(tmp_path: Pat
     assert any("node3" in line for line in record.missing)
     for name, options in exchange.options.items():
         ledger = NodeLedger(options.folder, OwnerPolicy()).read()
-        assert [one.round for one in ledger.charges] == [1]
-        assert (ledger.spent().epsilon(1e-6) > 100) == (name != "node3")  # as the sum that was made, not as the first
-        assert ledger.charges[0].spent == ledger.spent()
+        both = name != "node3"
+        assert [(one.round, one.attempt) for one in ledger.charges] == [(1, 0), (1, 1)][: 1 + both]
+        assert (ledger.spent().epsilon(1e-6) > 100) == both  # others may open the first without this node: it counts
+        assert ledger.spent() == sum((one.spent for one in ledger.charges), NOTHING)
 
 
 def test_a_sum_that_was_lost_counts_as_a_release_of_those_who_are_summed_again(tmp_path: Path) -> None:
@@ -409,3 +410,16 @@ def test_sums_without_noise_are_charged_without_bound_or_refused(tmp_path: Path)
     assert record.participants == 15
     assert NodeLedger(exchange.options["node0"].folder, OwnerPolicy()).read().spent().epsilon(1e-6) == inf
     assert not NodeLedger(exchange.options["node2"].folder, OwnerPolicy()).read().charges
+
+
+def test_the_card_states_the_noise_of_the_sum_that_was_made(tmp_path: Path) -> None:
+    """A node that is gone from the start leaves a smaller cohort, whose shares are larger than those of four."""
+    runtime, plan, progress, exchange = summed(tmp_path, epsilon=8.0, secure_colluding=0.0, secure_dropout=0.0)
+    assert runtime.summed.summands == 4
+    exchange.gone.add("node3")
+    records = records_of(runtime, plan, progress)
+    assert records[0].secure["smallest_cohort"] == 3
+    card = card_of(runtime.settings, runtime.method, records, runtime)
+
+    assert runtime.summed.summands == 3
+    assert "if 3 of them" in json.dumps(card.as_dict())

@@ -109,10 +109,10 @@ def test_a_node_says_only_the_kind_of_an_error(tmp_path: Path) -> None:
     assert hello.name == "a"
     assert len(hello.client_keys) == 50
     bad = pack_meet(Meet("run-2", settings.model_dump_json(), catalogue[:-1]))
-    head, blocks = worker.handle(bad)
+    head, blocks = Worker(options[1]).handle(bad)
     assert head == {"kind": "fault", "reason": "BadInput on the node (its errors.log says more)"}
     assert not blocks
-    assert "not in the run's catalogue" in (tmp_path / "a" / "errors.log").read_text()
+    assert "not in the run's catalogue" in (tmp_path / "b" / "errors.log").read_text()
 
 
 def test_a_run_cannot_name_a_folder_elsewhere(tmp_path: Path) -> None:

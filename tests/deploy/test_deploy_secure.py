@@ -14,8 +14,9 @@ from live import new_run
 from fedrec.core.state import flatten
 from fedrec.deploy.flower.supernode import GROWTH, QUICK, Waits
 from fedrec.deploy.members import FILE, read_members
-from fedrec.deploy.messages.letters import Meet, Step, Stepped
+from fedrec.deploy.messages.letters import Meet, Selected, Step, Stepped
 from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.recommending import NodeModel, recommend
 from fedrec.deploy.node.summing import PARTS, STATE
 from fedrec.deploy.server.federation import TooFewNodes
 from fedrec.deploy.server.job import ATTEMPTS, Job
@@ -261,7 +262,7 @@ def test_a_run_with_more_attempts_than_members_make_stops_after_theirs(tmp_path:
     assert asked.count("node0") == Policy.attempts
 
 
-def test_a_sum_that_was_unmasked_is_not_made_again_and_its_round_is_skipped(tmp_path: Path) -> None:
+def test_a_sum_that_was_signed_is_not_made_again_and_its_round_is_skipped(tmp_path: Path) -> None:
     settings = settings_of("fcf", rounds=3)
     runtime, plan, _, _ = federation(tmp_path, settings, 4, RULES)
     everyone = plan.participation.choose(3, 1, runtime.client_keys())
@@ -271,26 +272,26 @@ def test_a_sum_that_was_unmasked_is_not_made_again_and_its_round_is_skipped(tmp_
     cost, _ = runtime.round(1, everyone, everyone, False)
     assert cost.participants == 0
     assert "round 1 is skipped" in cost.missing[-1]
-    assert "refuse to sum it a second time" in cost.missing[-1]
+    assert "have signed another sum of it and refuse a second one" in cost.missing[-1]
     cost, _ = runtime.round(2, everyone, everyone, False)
     assert cost.participants == len(everyone)
 
 
-def test_what_is_about_to_be_unmasked_is_on_disk_before_a_word_leaves(tmp_path: Path) -> None:
+def test_what_is_about_to_be_signed_is_on_disk_before_a_word_leaves(tmp_path: Path) -> None:
     settings = settings_of("fcf", rounds=1)
     runtime, plan, progress, exchange = federation(tmp_path, settings, 4, RULES)
     seen: dict[int, Any] = {}
 
     def between(name: str, step: Step, work: Any) -> Stepped:
         found: Stepped = work()
-        if name == "node0" and step.step in (Kind.ADVERTISE, Kind.UNMASK):
+        if name == "node0" and step.step in (Kind.ADVERTISE, Kind.CONFIRM):
             seen.setdefault(step.step, exchange.nodes[name].store.read_json(STATE)[name])
         return found
 
     exchange.between = between
     records_of(runtime, plan, progress)
-    assert seen[Kind.ADVERTISE] == {"last": [2, 0], "answered": None}
-    assert seen[Kind.UNMASK] == {"last": [2, 0], "answered": 2}
+    assert seen[Kind.ADVERTISE] == {"last": [2, 0], "confirmed": None}
+    assert seen[Kind.CONFIRM] == {"last": [2, 0], "confirmed": 2}
     exchange.nodes.clear()
     for step in range(1, 5):  # a restarted node has nothing left to say about that sum
         with pytest.raises(Exception, match="has left"):
@@ -345,7 +346,7 @@ def test_a_node_is_not_summed_with_names_of_its_own_that_have_nothing(idle: tupl
         if step.step == Kind.ADVERTISE:
             asked = Plan.from_bytes(step.contents["plan"])
             alone = Plan.of(RUN, asked.round, [name, f"{name}/0", f"{name}/1"], asked.layout, rules.rules)
-            alone = replace(alone, idle=idle)
+            alone = replace(alone, idle=idle, agreed=asked.agreed)
             with pytest.raises(Refusal, match=r"of its own to sum|minimum is 3"):
                 Node(exchange.options[name], RUN).step(Step(RUN, 0, {"plan": alone.to_bytes()}))
         found: Stepped = work()
@@ -490,3 +491,13 @@ def test_a_node_waits_little_while_there_are_messages_and_as_flower_does_at_rest
     waits.sleep(3)
     assert slept == [QUICK, 4 * GROWTH, 3, QUICK, QUICK]
     assert waits.monotonic is not None  # all else is that of the module
+
+
+def test_a_node_recommends_from_a_run_with_secure_sums(tmp_path: Path) -> None:
+    """Reading the model asked for the keys with which the node had taken part."""
+    runtime, plan, progress, exchange = federation(tmp_path, settings_of("fcf"), 4, RULES)
+    records_of(runtime, plan, progress)
+    Node(exchange.options["node0"], RUN).select(Selected(RUN, 1))
+    folder = exchange.options["node0"].folder
+    user = NodeModel(folder).names.users[0]
+    assert len(recommend(folder, user, k=3)) == 3

@@ -1,8 +1,9 @@
 """What a node has given away about each of its clients, over all runs, and what its owner allows.
 
-Every release is charged before it is sent, under (run, round), once; where the same round is asked for again and would
-cost more than it was charged with, the difference is charged. The account of a client is the sum of its charges; the
-node's is that of the client who gave away most.
+Every release is charged before it is sent, under (run, round, attempt), once; where the same is asked for again and
+would cost more than it was charged with, the difference is charged. Each attempt at a sum is a release of its own,
+since others may open it without this node. The account of a client is the sum of its charges; the node's is that of
+the client who gave away most.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Charge:
     """Whether its answer was stored, and so may have been sent."""
     whose: str = ""
     """A digest of the keys of the clients it was made for; ledgers from before have none."""
+    attempt: int = 0
+    """Which attempt at a secure sum of the round."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,17 @@ class Ledger:
     def empty() -> Ledger:
         return Ledger(np.zeros(0, np.uint64), np.zeros((0, len(PARTS))))
 
-    def find(self, run: str, round: int) -> Charge | None:
+    def find(self, run: str, round: int, attempt: int = 0) -> Charge | None:
         """The charge of a round, if it was made."""
-        return next((one for one in self.charges if (one.run, one.round) == (run, round)), None)
+        wanted = (run, round, attempt)
+        return next((one for one in self.charges if (one.run, one.round, one.attempt) == wanted), None)
 
-    def charged(self, run: str, round: int, clients: U64, spent: Spent) -> Ledger:
+    def charged(self, run: str, round: int, clients: U64, spent: Spent, attempt: int = 0) -> Ledger:
         """With a release of these clients' data; what was charged already is not charged again.
 
-        Of the attempts at one sum a single one is released, but the server chooses which: it counts as the dearest.
+        What goes into one attempt of several cohorts counts as the dearest of them.
         """
-        before = self.find(run, round)
+        before = self.find(run, round, attempt)
         more = spent if before is None else spent.beyond(before.spent)
         if not len(clients) or (before is not None and more == NOTHING):
             return self
@@ -70,9 +74,8 @@ class Ledger:
         accounts[np.searchsorted(keys, self.keys)] = self.accounts
         accounts[np.searchsorted(keys, clients)] += [getattr(more, part) for part in PARTS]
         if before is None:
-            return Ledger(
-                keys, accounts, (*self.charges, Charge(run, round, spent, len(clients), whose=whose(clients)))
-            )
+            made = Charge(run, round, spent, len(clients), whose=whose(clients), attempt=attempt)
+            return Ledger(keys, accounts, (*self.charges, made))
         dearest = Spent(*map(max, astuple(before.spent), astuple(spent)))
         dearer = replace(before, spent=dearest)
         return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))

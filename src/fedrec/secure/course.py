@@ -63,7 +63,7 @@ class Course:
             elif step == 3 and fewest_in_a_row(plan.circle, rules.neighbours, left) < rules.window:
                 raise TooFew("too many in a row on the circle are gone")
             elif step == 4 and left[plan.committee].sum() < rules.quorum:
-                raise TooFew("too few of the committee are left")
+                raise TooFew("too few of the committee are left", repeat=False)  # those that are have signed
         course = Course(plan, spoke)
         short = spoke[Kind.UNMASK][plan.table].sum(axis=1) < rules.threshold
         if (course._unrevealed & short).any():

@@ -6,9 +6,9 @@ from __future__ import annotations
 class SecureFailure(Exception):
     """A secure sum was not made; the message says why in one line.
 
-    ``repeat`` says whether a new attempt of the same round, with fresh keys, makes sense. From the step unmask on it
-    does not: members that have answered there do not take part in that round again, since two sums of one round with
-    different members would tell what the missing ones had.
+    ``repeat`` says whether a new attempt of the same round, with fresh keys, makes sense. From the step confirm on it
+    does not: members that have signed a list of survivors do not take part in that round again, since two sums of one
+    round with different members would tell what the missing ones had.
     """
 
     repeat = False
@@ -18,8 +18,8 @@ class Refusal(SecureFailure):
     """A message or a request that the receiver does not accept: altered, replayed, duplicate, or against its policy."""
 
 
-class Unmasked(Refusal):
-    """The member has helped to unmask this round: it is not summed a second time, with other members perhaps."""
+class Signed(Refusal):
+    """The member has signed who is in a sum of this round: it is not in a second one, with other members perhaps."""
 
 
 class TooFew(SecureFailure):

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fedrec.secure.check import check_words
-from fedrec.secure.failures import Refusal, TooFew, Unmasked
+from fedrec.secure.failures import Refusal, Signed, TooFew
 from fedrec.secure.graph import fewest_in_a_row
 from fedrec.secure.identity import Directory
 from fedrec.secure.layout import Layout
@@ -59,8 +59,8 @@ class Member:
     entropy: Entropy = os.urandom
     last: dict[str, tuple[int, int]] = field(default_factory=dict)
     """The newest (round, attempt) of each run; whoever keeps a member over restarts keeps this and the next too."""
-    answered: dict[str, int] = field(default_factory=dict)
-    """The newest round of each run that this member helped to unmask: it is not summed again with other members."""
+    confirmed: dict[str, int] = field(default_factory=dict)
+    """The newest round of each run for which this member signed who is in the sum: it is in no other sum of it."""
 
     def join(self, plan: Plan, layout: Layout | None = None) -> Participant:
         """Take part in this sum; refused where the policy says so or where the round has been seen already.
@@ -72,8 +72,8 @@ class Member:
         if layout is not None and plan.layout != layout:
             raise Refusal("the plan sums other fields, bounds or noise than this participant agreed to")
         self.policy.check(plan, self.directory)
-        if plan.round <= self.answered.get(plan.run, -1):
-            raise Unmasked(f"round {plan.round} of run {plan.run!r} has been unmasked; it is not summed a second time")
+        if plan.round <= self.confirmed.get(plan.run, -1):
+            raise Signed(f"{self.name!r} has signed a sum of round {plan.round} of run {plan.run!r} already")
         when = (plan.round, plan.attempt)
         if when <= self.last.get(plan.run, (-1, -1)):
             raise Refusal(f"round {plan.round}, attempt {plan.attempt} of run {plan.run!r} has been asked for before")
@@ -201,6 +201,8 @@ class Participant:
                 raise Refusal("not every neighbour in the sum has signed the list of sharers")
             for place, (signature,) in zip(near, signatures, strict=True):
                 check_signature(plan, SHARERS, place, self._sharers, signature, self._member.directory)
+            # enough of these signatures open the sum without this member: from here on it is in no other of that round
+            self._member.confirmed[plan.run] = plan.round
             own = self._member.key.sign(statement(plan, Kind.CONFIRM, self.place, self._survivors))
             return HEADER.pack(Kind.CONFIRM, self.place) + own
 
@@ -222,7 +224,6 @@ class Participant:
                 agreed += 1
             if agreed < plan.rules.quorum:
                 raise TooFew(f"{agreed} of the committee signed the list of survivors, {plan.rules.quorum} are needed")
-            self._member.answered[plan.run] = plan.round
             reveal = Unmasking(
                 self._seed_secret,
                 {place: seed for place, (seed, _) in self._held.items() if alive[place]},

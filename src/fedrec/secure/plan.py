@@ -40,12 +40,16 @@ class Plan:
     layout: Layout
     idle: tuple[int, ...] = ()
     """Places of members that have nothing to add to a method's sums, ascending: zeros hide nobody."""
+    agreed: str = ""
+    """A digest of what all members trained with; empty where they are in one process."""
 
     def __post_init__(self) -> None:
         n = len(self.members)
         rules = self.rules
         numbers = (self.round, self.cohort, self.attempt, *astuple(rules), *self.idle)
-        if {type(number) for number in numbers} != {int} or {type(name) for name in (self.run, *self.members)} != {str}:
+        if {type(number) for number in numbers} != {int} or {
+            type(name) for name in (self.run, self.agreed, *self.members)
+        } != {str}:
             raise BadInput("the plan of a secure sum has whole numbers and names as text")
         if not 3 <= n <= MOST_MEMBERS:
             raise BadInput(f"a secure sum has 3 to {MOST_MEMBERS:,} members, not {n}")
@@ -77,11 +81,12 @@ class Plan:
         cohort: int = 0,
         attempt: int = 0,
         idle: Container[str] = (),
+        agreed: str = "",
     ) -> Plan:
         """A plan with the rules computed by :func:`fedrec.secure.rules.neighbourhood`; ``idle`` are names."""
         ordered = tuple(sorted(members))
         places = tuple(place for place, name in enumerate(ordered) if name in idle)
-        return Plan(run, round, cohort, attempt, ordered, rules, layout, places)
+        return Plan(run, round, cohort, attempt, ordered, rules, layout, places, agreed)
 
     @cached_property
     def digest(self) -> bytes:
@@ -125,8 +130,9 @@ class Plan:
     def to_bytes(self) -> bytes:
         """The plan as it crosses the wire: one JSON text with sorted keys, so that equal plans are equal bytes."""
         content = {"version": VERSION} | {field.name: getattr(self, field.name) for field in fields(self)}
-        if not self.idle:
-            del content["idle"]
+        for name in ("idle", "agreed"):
+            if not content[name]:
+                del content[name]
         return json.dumps(content, sort_keys=True, separators=(",", ":"), default=asdict).encode()
 
     @staticmethod
@@ -143,6 +149,7 @@ class Plan:
                 rules=Rules(**content["rules"]),
                 layout=Layout.from_json(content["layout"]),
                 idle=tuple(content.get("idle", ())),
+                agreed=content.get("agreed", ""),
             )
             same = plan.to_bytes() == data
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError, BadInput) as wrong:

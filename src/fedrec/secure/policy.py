@@ -40,6 +40,11 @@ class Policy:
             raise Refusal(
                 f"sums of {rules.least_survivors} contributions; this participant's minimum is {self.least_survivors}"
             )
+        if self.server == "active" and rules.quorum < self.least_survivors:
+            raise Refusal(
+                f"{rules.quorum} signatures open a sum, and who has signed could stand out from those in another "
+                f"attempt; this participant's minimum is {self.least_survivors} (the server's: --secure-least)"
+            )
         if plan.attempt >= self.attempts:
             raise Refusal(f"attempt {plan.attempt} of a round; this participant makes at most {self.attempts}")
         strangers = [name for name in plan.members if name not in directory]

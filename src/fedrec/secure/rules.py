@@ -23,8 +23,16 @@ pairwise masks with all its honest neighbours in L: each was there when it maske
 checked that their neighbours masked with all neighbours in one and the same list of sharers that contains L. By 2.
 these edges connect all honest members in L. What the server learns is the sum over them, and nothing about its parts.
 
-The round fails (and is repeated) if
-------------------------------------
+Attempts of one round
+---------------------
+A sum is opened by q signatures of its committee, and an honest member that has signed a list is in no other attempt of
+that round. So of all sums of a round that are opened, each holds at least q members, honest but for those of them that
+collude, that no later one holds: whatever is computed from them holds as many together. That is what a sum of q members
+tells, so q is at least the smallest cohort that a member takes part in. Members that had not signed may be in several
+of these sums; each is charged to them.
+
+The round fails (and is repeated, unless the committee has begun to sign) if
+----------------------------------------------------------------------------
 somebody has fewer than t neighbours left, ``n P[H(n-1, d, k) > k - t]``, some h in a row have fewer than w left,
 ``n P[H(n, d, h) > h - w]``, or the committee fewer than q, ``P[H(n, d, s) > s - q]``. This costs time, not privacy.
 
@@ -132,21 +140,26 @@ def neighbourhood(
     server: Server = "active",
     security_bits: int = SECURITY_BITS,
     correctness_bits: int = CORRECTNESS_BITS,
+    least: int = 3,
 ) -> Neighbourhood:
     """The fewest neighbours and the smallest committee that will do for a cohort of ``n``.
+
+    ``least`` is the smallest group that may be told apart from others: so many must sign at least.
 
     Insecure with probability at most ``2^-security_bits``, failing with at most ``2^-correctness_bits`` if at most
     ``dropout`` of the members go.
     """
     if n < 3:
         raise BadInput(f"a secure sum of {n} would tell each what the others have; take at least 3 participants")
+    if n < least:
+        raise BadInput(f"a cohort of {n} has fewer than the {least} that are asked for; take larger cohorts")
     if not (0 <= dropout < 1 and 0 <= colluding < 1):
         raise BadInput(f"dropout {dropout} and colluding {colluding} are shares between 0 and 1")
     g, gone = colluding_members(n, colluding), math.floor(dropout * n + 1e-9)
     # each of three ways to fail gets a quarter
     risk, fail = 2.0 ** -(security_bits + 2), 2.0 ** -(correctness_bits + 2)
     circle = _circle(n, g, gone, server, risk, fail)
-    jury = _committee(n, g, gone, risk, fail) if server == "active" else (1, 0)
+    jury = _committee(n, g, gone, risk, fail, least) if server == "active" else (1, 0)
     if circle is None or jury is None or n - gone <= circle[1]:
         raise BadInput(
             f"no threshold protects {n} participants if {gone} drop out and {g} collude with the server; "
@@ -186,10 +199,10 @@ def _circle(n: int, g: int, gone: int, server: Server, risk: float, fail: float)
     return None
 
 
-def _committee(n: int, g: int, gone: int, risk: float, fail: float) -> tuple[int, int] | None:
+def _committee(n: int, g: int, gone: int, risk: float, fail: float, least: int) -> tuple[int, int] | None:
     """Size and quorum of the smallest committee that will do."""
     for s in range(1, n + 1):
-        q = (s + _bound(n, g, s, 1, risk)) // 2 + 1
+        q = max(least, (s + _bound(n, g, s, 1, risk)) // 2 + 1)
         if q <= s and more_than(n, gone, s, s - q) <= fail:
             return s, q
     return None

@@ -98,7 +98,7 @@ class PrivateSimulator(SecureSimulator):
     def _summands(self) -> int:
         """The fewest honest participants in a sum of the first round; shares are those of each round's own plan."""
         smallest = assign(self._chosen(1), self.seed, RUN, 1, self.secure.cohort).smallest
-        rules = neighbourhood(smallest, self.secure.dropout, self.secure.colluding).rules
+        rules = neighbourhood(smallest, self.secure.dropout, self.secure.colluding, least=self.secure.least).rules
         return noisy_summands(smallest, rules.least_survivors, self.secure.colluding)
 
     def layout_with(self, noise: Mapping[str, float] | None = None, bits: Bits | None = None) -> Layout:

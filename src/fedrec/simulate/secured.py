@@ -190,7 +190,7 @@ class SecureSimulator(Simulator):
             if len(members) < chosen.least:
                 why = f"{len(members)} participants are left, {chosen.least} are needed"
                 break
-            rules = neighbourhood(len(members), chosen.dropout, chosen.colluding).rules
+            rules = neighbourhood(len(members), chosen.dropout, chosen.colluding, least=chosen.least).rules
             plan = Plan.of(RUN, number, members, layout, rules, cohort=cohort, attempt=attempt)
             silent = self._silent(plan, answering)
             try:

@@ -18,17 +18,17 @@ from fedrec.methods.registry import find as find_method
 from fedrec.runs.settings import RunSettings
 
 
-def accepted(options: NodeOptions, given: Any) -> RunSettings:
-    """The run's settings as this node carries them out."""
+def accepted(options: NodeOptions, given: Any, *, taking_part: bool = True) -> RunSettings:
+    """The run's settings as this node carries them out; ``taking_part`` asks whether it may."""
     if not isinstance(given, dict):
         raise BadInput("the run's settings are not a table of names and values")
     settings = build(RunSettings, given, "the run")
     kind: Any = find_method(settings.method, settings.settings)
     if not issubclass(kind, Method):
         raise BadInput(f"{settings.method} is not a federated method; a node has nothing to do for it")
-    if settings.secure and (options.members is None or options.sums_key is None):
+    if taking_part and settings.secure and (options.members is None or options.sums_key is None):
         raise BadInput("the run makes secure sums, and this node was started without --members")
-    if options.members is not None and not settings.secure:
+    if taking_part and options.members is not None and not settings.secure:
         raise BadInput("this node was started with --members and takes part in secure sums only")
     own = dict(settings.settings)
     for name, field in kind.Settings.model_fields.items():

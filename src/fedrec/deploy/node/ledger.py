@@ -37,19 +37,19 @@ class NodeLedger:
         charges = (Charge(**{**one, "spent": Spent(**one["spent"])}) for one in json.loads(about["charges"]))
         return Ledger(found["keys"], found["accounts"], tuple(charges))
 
-    def charge(self, run: str, round: int, clients: U64, spent: Spent) -> Charge | None:
+    def charge(self, run: str, round: int, clients: U64, spent: Spent, attempt: int = 0) -> Charge | None:
         """Charge a release, unless it was charged before; raises where the owner's budget does not allow it, and
         where it was charged for other clients: who is not in that charge gave nothing away in this round."""
         with self._locked():
             before = self.read()
-            made = before.find(run, round)
+            made = before.find(run, round, attempt)
             if made is not None and made.whose not in ("", whose(clients)):
                 raise Withheld(f"round {round} of this run was charged for other clients of this node")
-            after = before.charged(run, round, clients, spent)
+            after = before.charged(run, round, clients, spent, attempt)
             if after is not before:
                 self.policy.check_budget(after)
                 self._write(after)
-            return after.find(run, round)
+            return after.find(run, round, attempt)
 
     def answered(self, run: str, round: int) -> None:
         """The answer is stored: from now on it may have been sent."""

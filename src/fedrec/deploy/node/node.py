@@ -18,6 +18,7 @@ from fedrec.core.misfit import require
 from fedrec.core.settings import build
 from fedrec.core.sums import Summands
 from fedrec.deploy.admission import sign
+from fedrec.deploy.messages.agreement import agreement
 from fedrec.deploy.messages.inspection import Received
 from fedrec.deploy.messages.letters import Answer, Ask, Hello, Meet, Selected, Step, Stepped
 from fedrec.deploy.messages.plain_values import parse
@@ -28,6 +29,7 @@ from fedrec.deploy.node.share import Names, NodeOptions, Prepare, Share, prepare
 from fedrec.deploy.node.store import NodeStore
 from fedrec.deploy.node.summing import PARTS, Summing, foreign_to, sum_number, sum_shapes
 from fedrec.deploy.node.tally import Tally, chunks
+from fedrec.deploy.node.terms import Terms
 from fedrec.memory import MIB
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import Chain, outgoing
@@ -59,6 +61,8 @@ class Node:
         """Reads the node's data; a node's process has it done in a process of its own."""
         self.coordinates = 1
         """Protected numbers in one client's upload, as far as seen."""
+        self.taking_part = True
+        """Whether it may be asked for anything; who only reads a model needs no keys."""
 
     def meet(self, word: Meet) -> Hello:
         """Prepare the node's data for a run, and say who is here."""
@@ -68,7 +72,7 @@ class Node:
         self.store.create()
         with self.store.locked():
             if not self.store.has("share.safetensors") or self.store.read_json("job.json") != job:
-                share, names = self.prepare(self.options, settings, word.catalogue)
+                share, names = self._prepared(settings, word.catalogue)
                 refuse_too_large(self.options, method_of(settings), share.world)
                 self.store.prune(set(), set())
                 self.store.remove(PARTS)  # what was trained under other settings may be clipped to another norm
@@ -80,6 +84,12 @@ class Node:
             if self.options.key is None:
                 return hello
             return replace(hello, proof=sign(self.options.key, hello.claim(word)))
+
+    def _prepared(self, settings: RunSettings, catalogue: tuple[str, ...]) -> tuple[Share, Names]:
+        if self.options.data is None:
+            return self.prepare(self.options, settings, catalogue)
+        with Terms(self.options.folder, self.options.data).held(settings, catalogue):
+            return self.prepare(self.options, settings, catalogue)
 
     def answer(self, ask: Ask) -> Answer:
         """Evaluate, train, keep the new private state, and only then answer."""
@@ -163,7 +173,7 @@ class Node:
 
     @cached_property
     def settings(self) -> RunSettings:
-        return accepted(self.options, self.store.read_json("job.json")["settings"])
+        return accepted(self.options, self.store.read_json("job.json")["settings"], taking_part=self.taking_part)
 
     @cached_property
     def method(self) -> Any:
@@ -212,7 +222,7 @@ class Node:
         if ask.train:
             self._train(ask, block, private, download, size, tally, out)
         if isinstance(out, Collected):
-            return self._keep_parts(ask, out, tally)
+            return self._keep_parts(ask, download, out, tally)
         measured = tally.answer()
         return replace(out.answer(), valid=measured.valid, test=measured.test)
 
@@ -231,7 +241,7 @@ class Node:
             places = positions if ask.whole else np.searchsorted(ask.positions, positions)
             received = gather(download, addressed, places)
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
-            refuse_not_finite(self.method.name, update.upload)
+            update = self._finite(update)
             self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
             sent = self.chain.apply(update.upload, part, keys)
@@ -242,6 +252,17 @@ class Node:
         self.store.write(f"state-{ask.train}.safetensors", private)
         if ask.local:
             self._keep_evaluated(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
+
+    def _finite(self, update: Any) -> Any:
+        """The update as it may leave: a value that is not finite would poison the sum, and an error would tell the
+        server something of a client's data, for it chooses what training begins with."""
+        if made_finite(update.upload) | made_finite(update.private) | (not np.isfinite(update.loss).all()):
+            log.warning(
+                "round's training of %s left numbers that are not finite; zeros stand in their place, and a smaller lr "
+                "helps", self.method.name,
+            )  # fmt: skip
+            return replace(update, loss=np.nan_to_num(update.loss, posinf=0.0, neginf=0.0))
+        return update
 
     @cached_property
     def chain(self) -> Chain:
@@ -263,12 +284,13 @@ class Node:
             return OneSum(sum_shapes(self.method, self.settings.seed, self.share), summands)
         return EachClient(form)
 
-    def _keep_parts(self, ask: Ask, collected: Collected, tally: Tally) -> Answer:
+    def _keep_parts(self, ask: Ask, download: Any, collected: Collected, tally: Tally) -> Answer:
         """What waits to be summed stays here; the answer says no more than that it waits."""
         if ask.evaluate or ask.local:
             for part, values in tally.values().items():
                 collected.add_metrics(part, self.share.block.user_start, values, sorted(tally.metrics.names))
-        self.store.write(PARTS, collected.parts, number=str(sum_number(ask.evaluate, ask.train)))
+        agreed = agreement(self.store.read_json("job.json")["settings"], download)
+        self.store.write(PARTS, collected.parts, number=str(sum_number(ask.evaluate, ask.train)), agreed=agreed)
         return Answer()
 
     def _refuse_impossible(self, ask: Ask) -> None:
@@ -307,11 +329,12 @@ class Node:
         self.store.write(f"judged-{number}.users", tally.values()["test"])
 
 
-def refuse_not_finite(method: str, upload: Any) -> None:
-    """A value that is not finite would poison the sum: better no answer than that."""
-    for name, content in opened(upload):
+def made_finite(value: Any) -> bool:
+    """Put zeros in the place of what is not finite in an upload or in private state; whether there was anything."""
+    found = False
+    for _, content in opened(value):
         numbers = content.values if isinstance(content, Rows) else content
-        if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            raise FloatingPointError(
-                f"{method}: the upload field {name!r} is not finite after local training; a smaller lr helps"
-            )
+        if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not (fine := np.isfinite(numbers)).all():
+            numbers[~fine] = 0
+            found = True
+    return found

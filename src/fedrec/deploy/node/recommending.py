@@ -23,6 +23,7 @@ class NodeModel:
 
     def __init__(self, folder: Path, run: str | None = None) -> None:
         node = Node(NodeOptions("", folder), run or latest_finished(folder))
+        node.taking_part = False
         if not node.store.has("selected.json"):
             raise BadInput(f"the run {node.store.path.name} is not over, or this node was away at its end")
         self.round = int(node.store.read_json("selected.json")["round"])

@@ -63,12 +63,14 @@ class Releases:
 class SumReleases(NoiseGuard):
     """Charges what this node puts into secure sums, and adds its share of their noise.
 
-    All of the node's clients are charged for each sum that holds anything of theirs.
+    All of the node's clients are charged for each attempt at a sum that holds anything of theirs: where the others
+    sign and open it, it is released without this node. Losses are not sent where there is a budget or a limit.
     """
 
     def __init__(self, releases: Releases, share: Share, colluding: float, private: bool, stream: StreamOf) -> None:
         super().__init__(colluding, stream)
-        self.releases, self.share, self.private, self._anything = releases, share, private, True
+        self.releases, self.share, self._anything = releases, share, True
+        self.private = private or releases.policy.limits
 
     def bounded(self, parts: Parts) -> Parts:
         self._anything = any(bool(np.any(part)) for name, part in parts.items() if name in self._fields)
@@ -93,7 +95,8 @@ class SumReleases(NoiseGuard):
         else:
             policy.check_run(0.0, inf)
             spent = UNBOUNDED
-        self.releases.ledger.charge(plan.run, plan.round // 2, self.share.block.client_keys, spent)
+        clients = self.share.block.client_keys
+        self.releases.ledger.charge(plan.run, plan.round // 2, clients, spent, plan.attempt)
 
     @cached_property
     def _fields(self) -> dict[str, SumField]:

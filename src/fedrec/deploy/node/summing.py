@@ -1,9 +1,9 @@
 """A node in secure sums: what its members add, and their steps. Members are the node itself, or each of its clients.
 
 What was trained and evaluated waits in ``parts.safetensors`` under the number of its sum. ``sums.json`` says for every
-member which attempt it joined last and which sum it helped to unmask; it is written before a word about either leaves
-the node, so that no crash, and no second process, can make a member join an attempt twice, or help to unmask one sum
-with different members. The parts of an attempt are in memory alone: who restarts has dropped out of it.
+member which attempt it joined last and which round it signed the survivors of; it is written before a word about either
+leaves the node, so that no crash, and no second process, can make a member join an attempt twice, or be in two sums of
+one round with different members. The parts of an attempt are in memory alone: who restarts has dropped out of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fedrec.runs.settings import RunSettings
 from fedrec.secure.contribution import EVALUATED, LOSS, Guard, metric_fields, refuse_foreign, vector_of
 from fedrec.secure.failures import Refusal, SecureFailure
 from fedrec.secure.identity import host_of
-from fedrec.secure.layout import Layout
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.participant import Member, Participant
 from fedrec.secure.plan import Plan
@@ -69,6 +69,18 @@ def refuse_hidden(plan: Plan, name: str, own: Mapping[str, Any]) -> None:
         raise Refusal(f"the plan does not say of {name!r} what it has of its own to sum")
 
 
+def within_bound(field: Field, numbers: np.ndarray) -> np.ndarray:
+    """A sum's numbers, none beyond the field's bound: who fell silent there would tell the server so."""
+    inside = np.clip(np.nan_to_num(numbers), -field.bound, field.bound)
+    if not np.array_equal(inside, numbers):
+        log.warning(
+            "%s: what was trained is beyond its bound of %g and was cut off; a smaller lr helps",
+            field.name,
+            field.bound,
+        )
+    return np.asarray(inside)
+
+
 class Summing:
     """One run's secure sums on one node."""
 
@@ -93,10 +105,10 @@ class Summing:
             return Stepped(self._join(word.run, Plan.from_bytes(word.contents["plan"])))
         require(set(word.contents) <= set(self.taking), "a step of a sum that this node is not in, or has left")
         if kind is Kind.INPUT:
-            parts, number = self._parts()
+            parts, about = self._parts()
             rounds = {self.taking[name].plan.round for name in word.contents}
             # what was trained since would be summed twice, here and under its own number, with other members perhaps
-            if rounds - {number}:
+            if rounds - {int(about["number"])}:
                 raise Refusal("a sum of something else than was trained here last")
         said: dict[str, bytes] = {}
         for name, content in word.contents.items():
@@ -112,15 +124,18 @@ class Summing:
                     said[name] = part.unmask(content)
             except SecureFailure as failure:
                 log.warning("%s, step %s: %s", name, kind.name.lower(), failure)
-        if kind is Kind.UNMASK:
-            self._answered({name: self.taking[name].plan for name in said})
+        if kind is Kind.CONFIRM:
+            self._confirmed({name: self.taking[name].plan for name in said})
         if not said:
             raise Refusal(f"nobody here takes the step {kind.name.lower()}; the log says why")
         return Stepped(said)
 
     def _join(self, run: str, plan: Plan) -> dict[str, bytes]:
-        parts, number = self._parts()
+        parts, about = self._parts()
+        number = int(about["number"])
         require(plan.run == run and plan.round == number, "a sum of something else than was trained here last")
+        if plan.agreed != about.get("agreed", ""):
+            raise Refusal("the plan is for other settings, or for another download, than this node trained with")
         own = [name for name in plan.members if host_of(name) == self.options.name]
         require(bool(own), "a sum that this node is no member of")
         self.refuse(plan.layout)
@@ -130,23 +145,23 @@ class Summing:
         joined: dict[str, Participant] = {}
         for name in own:
             known = state.get(name, {})
-            last, answered = known.get("last"), known.get("answered")
+            last, confirmed = known.get("last"), known.get("confirmed", known.get("answered"))
             member = Member(name, self.key, self.directory, self.policy)
             member.last = {} if last is None else {run: (int(last[0]), int(last[1]))}
-            member.answered = {} if answered is None else {run: int(answered)}
+            member.confirmed = {} if confirmed is None else {run: int(confirmed)}
             joined[name] = member.join(plan)
-            state[name] = {"last": [plan.round, plan.attempt], "answered": answered}
+            state[name] = {"last": [plan.round, plan.attempt], "confirmed": confirmed}
         self.store.write_json(STATE, state)
         self.taking = {**{name: part for name, part in self.taking.items() if part.plan.round == number}, **joined}
         return {name: part.advertise() for name, part in joined.items()}
 
-    def _answered(self, plans: dict[str, Plan]) -> None:
-        """Remember what is about to be unmasked; refuse where another process has joined or unmasked since."""
+    def _confirmed(self, plans: dict[str, Plan]) -> None:
+        """Remember what is about to be signed; refuse where another process has joined or signed since."""
         state = self._state()
         for name, plan in plans.items():
-            if state[name]["last"] != [plan.round, plan.attempt] or (state[name]["answered"] or -1) >= plan.round:
-                raise Refusal(f"{name} has joined another attempt since, or has unmasked this sum")
-            state[name]["answered"] = plan.round
+            if state[name]["last"] != [plan.round, plan.attempt] or (state[name]["confirmed"] or -1) >= plan.round:
+                raise Refusal(f"{name} has joined another attempt since, or has signed this sum")
+            state[name]["confirmed"] = plan.round
         self.store.write_json(STATE, state)
 
     def _vector(self, plan: Plan, name: str, own: dict[str, np.ndarray]) -> Any:
@@ -158,13 +173,16 @@ class Summing:
         whole = {field.name: own.get(field.name, np.zeros(field.shape)) for field in plan.layout.fields}
         # a file keeps a single number as an array of one
         whole |= {field.name: np.reshape(whole[field.name], ()) for field in plan.layout.fields if not field.shape}
-        return vector_of(plan, whole, self.guard)
+        trained = [field for field in plan.layout.fields if field.name not in (LOSS, *EVALUATED)]
+        return vector_of(
+            plan, whole | {field.name: within_bound(field, whole[field.name]) for field in trained}, self.guard
+        )
 
-    def _parts(self) -> tuple[Parts, int]:
+    def _parts(self) -> tuple[Parts, dict[str, Any]]:
         if not self.store.has(PARTS):
             raise Refusal("nothing was trained or evaluated here that could be summed")
         found, about = self.store.read(PARTS, dict[str, Any])
-        return found, int(about["number"])
+        return found, about
 
     def _state(self) -> dict[str, Any]:
         return self.store.read_json(STATE) if self.store.has(STATE) else {}

@@ -10,12 +10,12 @@ from fedrec.deploy.messages.letters import Fault, Step
 from fedrec.deploy.server.exchange import Exchange
 from fedrec.secure.aggregator import Aggregator, SecureSum
 from fedrec.secure.course import Costs
-from fedrec.secure.failures import TooFew, Unmasked
+from fedrec.secure.failures import Signed, TooFew
 from fedrec.secure.identity import Directory, host_of
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 
-AGAIN = "; members have unmasked it before and refuse to sum it a second time"
+AGAIN = "; members have signed another sum of it and refuse a second one"
 
 
 def sum_cohort(
@@ -50,7 +50,7 @@ def sum_cohort(
             try:
                 outgoing = server.close()
             except TooFew as few:
-                again = any(Unmasked.__name__ in reason for reason in faults.values())
+                again = any(Signed.__name__ in reason for reason in faults.values())
                 raise TooFew(f"{few}{AGAIN if again else ''}", few.repeat and not again) from None
     before = time.perf_counter()
     found = server.total()

@@ -1,9 +1,13 @@
-"""Whether the server has room for the clients that nodes claim: a node may claim any number of them."""
+"""Whether there is room for the clients and users that nodes claim: in the server's memory, and in the words of a sum.
+
+A node may claim any number of them.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +15,15 @@ from typing import Any
 from fedrec.core.block import World
 from fedrec.core.method import Keys, Method
 from fedrec.core.state import flatten
+from fedrec.core.sums import SumField
 from fedrec.data.limits import size
 from fedrec.deploy.server.roster import Roster
 from fedrec.errors import BadInput
 from fedrec.memory import MIB, available_mb
+from fedrec.secure.layout import Layout
 
+COARSEST = 2.0**-10
+"""The largest step of a sum's numbers, in the unit of one client's weight: finer ones do not change what is learnt."""
 COPIES = 2
 """Of the server's state at a time: a round makes a new one and leaves the old one as it was."""
 
@@ -56,3 +64,17 @@ def refuse_too_many(method: Method[Any, Any, Any, Any], roster: Roster, world: W
             f"{method.name} keeps {size(needed)} for the {world.n_clients} clients that nodes say they have, and "
             f"{size(free)} are free here; {most.name} says {len(most.client_keys)}: if that is not so, revoke its key"
         )
+
+
+def refuse_coarse(layout: Layout, fields: Mapping[str, SumField], roster: Roster) -> None:
+    """A sum keeps room for what everybody may have: where so much is claimed that honest numbers would vanish in the
+    rounding, who claims most is named."""
+    for name, field in fields.items():
+        if layout.scales[name].step > COARSEST * field.weight:
+            most = max(roster.places, key=lambda place: len(place.client_keys) * int(place.users.max(initial=1)))
+            claimed = f"{len(most.client_keys)} clients of up to {int(most.users.max(initial=1))} users"
+            raise BadInput(
+                f"secure sums of {name!r} would be made in steps of {layout.scales[name].step:.2g}, in which what "
+                f"others send is lost: {most.name} says that it has {claimed}; if that is not so, revoke its key, else "
+                "set clip"
+            )

@@ -3,7 +3,7 @@
 An exchange has two halves. First every node is asked to train and to evaluate; it says only that it is done. Then those
 that are make a secure sum (:mod:`fedrec.secure`), five short exchanges of letters for each cohort. Whoever falls silent
 on the way is left out or made up for; where too few are left, the sum is tried again with fresh keys. A sum that fails
-after members have begun to unmask it is not tried again, for they would refuse: that round is skipped, the server's
+after members have signed who is in it is not tried again, for they would refuse: that round is skipped, the server's
 state stays as it was, and the record says why.
 """
 
@@ -12,23 +12,27 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from fedrec.core import wire
 from fedrec.core.loop import Evaluated
 from fedrec.core.method import Keys
 from fedrec.core.misfit import Misfit, finite
 from fedrec.core.sums import Sums
 from fedrec.data.ragged import Int64
 from fedrec.deploy.members import hosts_of
+from fedrec.deploy.messages.agreement import agreement
 from fedrec.deploy.messages.envelope import one_line
 from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.node.summing import sum_number
 from fedrec.deploy.server.cohort_sum import sum_cohort
 from fedrec.deploy.server.exchange import Exchanged, Taken
 from fedrec.deploy.server.federation import Federation, TooFewNodes
+from fedrec.deploy.server.room import refuse_coarse
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
@@ -41,15 +45,20 @@ from fedrec.secure.course import Costs
 from fedrec.secure.failures import SecureFailure, TooFew
 from fedrec.secure.identity import Hosts, client_of, host_of
 from fedrec.secure.layout import Layout
-from fedrec.secure.noise import noisy_summands
+from fedrec.secure.noise import noisy_summands, summands_of
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
 from fedrec.secure.ring import Bits
-from fedrec.secure.rules import neighbourhood
+from fedrec.secure.rules import Rules, neighbourhood
 
 log = logging.getLogger("fedrec.deploy")
 
 MADE_SILENT = "left out: the others fell silent where it did not"
+
+
+def rules_for(members: int, settings: RunSettings) -> Rules:
+    """How a cohort of so many is protected."""
+    return neighbourhood(members, settings.secure_dropout, settings.secure_colluding, least=settings.secure_least).rules
 
 
 class SecureFederation(Federation):
@@ -61,10 +70,12 @@ class SecureFederation(Federation):
     """How often each sum was begun, by its number: members join no attempt twice."""
     beginning: Callable[[], None]
     """Called with every new attempt, before anybody is asked for it: a server that comes back goes on counting."""
+    agreed: str
+    """What the members of the present sums must have trained with."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.begun, self.beginning = {}, lambda: None
+        self.begun, self.beginning, self.agreed = {}, lambda: None, ""
 
     def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> None:
         """Who takes part, and the run's settings of secure sums."""
@@ -84,6 +95,8 @@ class SecureFederation(Federation):
         strangers = {name: "not in the list of members" for name in asks if name not in self.directory}
         asks = {name: ask for name, ask in asks.items() if name not in strangers}
         layout, costs = self._layout(train, whole), Costs()
+        sent = next(iter(asks.values())).download if asks else b""
+        self.agreed = agreement(self.settings, wire.decode(self.method.Download, sent)) if asks else ""
         taken: dict[str, Taken] = {}
         faults: dict[str, str] = {}
         total: Total | None = None
@@ -186,7 +199,7 @@ class SecureFederation(Federation):
         keys, people = self.roster.client_keys, participation_of(chosen)
         names = self._members({place.name: None for place in self.roster.places}, {}, True)
         smallest = assign(names, self.seed, self.run, 1, chosen.secure_cohort).smallest
-        rules = neighbourhood(smallest, chosen.secure_dropout, chosen.secure_colluding).rules
+        rules = rules_for(smallest, chosen)
         users = int(self.roster.users.max(initial=1))
         return sum_noise(
             Budget(chosen.epsilon, chosen.delta),
@@ -219,7 +232,7 @@ class SecureFederation(Federation):
             fields |= metric_fields(self.metrics.names, users)
         everyone = len(self.roster.client_keys) if single else len(self.roster.places)
         most = max(3, min(everyone, 2 * self.settings.secure_cohort))
-        return layout_of(
+        found = layout_of(
             fields,
             self.method.settings,
             users=users,
@@ -229,6 +242,8 @@ class SecureFederation(Federation):
             noise=noise,
             bits=bits,
         )
+        refuse_coarse(found, fields, self.roster)
+        return found
 
     def _members(self, taken: Mapping[str, Any], asks: Mapping[str, Ask], whole: bool) -> list[str]:
         """Who takes part: all whose models are evaluated, or those that train."""
@@ -305,8 +320,14 @@ class SecureFederation(Federation):
                 raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
         attempt, sums = self._next_attempt(number), []
         for cohort, group in enumerate(groups):
-            rules = neighbourhood(len(group), self.settings.secure_dropout, self.settings.secure_colluding).rules
-            plan = Plan.of(self.run, number, list(group), layout, rules, cohort=cohort, attempt=attempt, idle=idle)
+            rules = rules_for(len(group), self.settings)
+            plan = Plan.of(
+                self.run, number, list(group), layout, rules,
+                cohort=cohort, attempt=attempt, idle=idle, agreed=self.agreed,
+            )  # fmt: skip
+            if self.summed is not None:  # of a plan with fewer members the shares are larger; the card states these
+                found = summands_of(plan, self.settings.secure_colluding)
+                self.summed = replace(self.summed, summands=min(found, self.summed.summands))
             try:
                 sums.append(sum_cohort(plan, self.directory, self.exchange, self.rules.step, costs, faults))
             except TooFew as few:

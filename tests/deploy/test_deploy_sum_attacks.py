@@ -1,0 +1,218 @@
+"""A server that plays its own game with secure sums: what it asks twice, tells some nodes only, or makes overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from direct import federation
+
+from fedrec.core import wire
+from fedrec.core.state import flatten
+from fedrec.deploy.messages.agreement import agreement
+from fedrec.deploy.messages.letters import Fault, Meet, Step
+from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.summing import PARTS
+from fedrec.deploy.server.federation import TooFewNodes
+from fedrec.deploy.server.roster import Roster
+from fedrec.deploy.server.rules import Rules
+from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
+from fedrec.laws.nodes import RUN, WORLD
+from fedrec.laws.small_runs import small_settings
+from fedrec.privacy.ledger import OwnerPolicy
+from fedrec.secure.aggregator import Aggregator, SecureSum
+from fedrec.secure.failures import TooFew
+from fedrec.secure.messages import Kind
+from fedrec.secure.plan import Plan
+from fedrec.secure.rules import neighbourhood
+
+ONCE = Rules(wait=0.01, attempts=1, least=0.5)
+
+
+def settings_of(method: str, **more: Any) -> Any:
+    own = small_settings(method).model_dump(mode="json") | more.pop("settings", {})
+    given = {"data": WORLD, "seed": 3, "rounds": 1, "secure": True, "secure_by": "nodes", "settings": own}
+    return resolve(method, {**given, **more})
+
+
+def everyone(runtime: Any) -> Any:
+    return np.arange(runtime.world.n_clients)
+
+
+class Attacker:
+    """A server's part that asks whom it likes in each step, with a graph that every member's policy takes."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        self.runtime, _, _, self.exchange = federation(folder, settings_of("fcf"), nodes, ONCE)
+        runtime: Any = self.runtime
+        self.exchange.send(runtime._asks(everyone(runtime), 0, 1, False, False), 60)
+        self.layout = runtime._layout(1, False)
+        download = runtime._asks(everyone(runtime), 0, 1, False, False)["node0"].download
+        self.agreed = agreement(runtime.settings, wire.decode(runtime.method.Download, download))
+        self.refused: set[str] = set()
+        self.fewest: dict[str, int] = {}
+
+    def plan(self, members: list[str], attempt: int) -> Plan:
+        rules = neighbourhood(len(members), 0.0, 0.05).rules
+        rules = replace(rules, neighbours=len(members) - 1, threshold=2, window=0, **self.fewest)
+        return Plan.of(RUN, 2, members, self.layout, rules, attempt=attempt, agreed=self.agreed)
+
+    def sum(self, members: list[str], attempt: int, asked: dict[Kind, Sequence[str]]) -> SecureSum:
+        runtime: Any = self.runtime
+        plan = self.plan(members, attempt)
+        server, inbox = Aggregator(plan, runtime.directory), dict.fromkeys(members, b"")
+        for kind in Kind:
+            to = asked.get(kind, list(inbox))
+            first = kind is Kind.ADVERTISE
+            steps = {n: Step(RUN, int(kind), {"plan": plan.to_bytes()} if first else {n: inbox[n]}) for n in to}
+            for name, reply in self.exchange.step(steps, 60).items():
+                if isinstance(reply, Fault):
+                    self.refused.add(name)
+                    continue
+                server.receive(reply.contents[name])
+            if kind is not Kind.UNMASK:
+                inbox = server.close()
+        return server.total()
+
+
+def test_two_sums_of_a_round_do_not_differ_by_one_node(tmp_path: Path) -> None:
+    """It opens a sum with the help of two, who can, and sums the others again without the one it is after."""
+    names = [f"node{i}" for i in range(6)]
+    server = Attacker(tmp_path, 6)
+    whole = server.sum(names, 0, {Kind.UNMASK: ["node0", "node3"]})
+    assert len(whole.survivors) == 6  # nobody but these two gave a secret away
+    with pytest.raises(TooFew):
+        server.sum([name for name in names if name != "node3"], 1, {})
+    assert server.refused >= set(names) - {"node3"}
+
+
+def test_not_even_with_the_fewest_signatures(tmp_path: Path) -> None:
+    """Who was asked for no signature may be summed again: those who gave one stay together in the difference."""
+    names = [f"node{i}" for i in range(8)]
+    server = Attacker(tmp_path, 8)
+    plan = server.plan(names, 0)
+    signed = [names[place] for place in plan.committee[: plan.rules.quorum]]
+    assert 3 <= len(signed) < 6
+    whole = server.sum(names, 0, {Kind.CONFIRM: signed, Kind.UNMASK: signed[:2]})
+    assert len(whole.survivors) == 8
+    rest = [name for name in names if name not in signed]
+    with pytest.raises(TooFew):
+        server.sum([*rest, signed[0]], 1, {})
+    assert server.refused == {signed[0]}
+    found = server.sum(rest, 2, {})
+    assert set(whole.survivors) - set(found.survivors) == set(signed)
+
+
+def test_a_plan_that_too_few_signatures_open_is_refused(tmp_path: Path) -> None:
+    names = [f"node{i}" for i in range(8)]
+    server = Attacker(tmp_path, 8)
+    server.fewest = {"committee": 2, "quorum": 2}
+    with pytest.raises(TooFew):
+        server.sum(names, 0, {})
+    assert server.refused == set(names)
+
+
+def test_nodes_that_were_told_other_settings_are_in_no_sum_with_those_that_were_not(tmp_path: Path) -> None:
+    """With a clip of nothing for all others, a sum would be the vector of one."""
+    settings = settings_of("fedavg", settings={"clip": 1.0, "noise": 0.0}, secure_dropout=0.25)
+    runtime, _, _, exchange = federation(tmp_path, settings, 5, ONCE)
+    other = settings.model_copy(update={"settings": {**settings.settings, "clip": 1e-12}})
+    for name in ("node0", "node1", "node3", "node4"):
+        Node(exchange.options[name], RUN).meet(Meet(RUN, other.model_dump_json(), ()))
+    with pytest.raises(TooFewNodes, match="node4: step advertise: Refusal"):
+        runtime.round(1, everyone(runtime), everyone(runtime), False)
+
+
+def test_nor_those_that_were_sent_another_download(tmp_path: Path) -> None:
+    runtime, _, _, _ = federation(tmp_path, settings_of("fcf", secure_dropout=0.25), 5, ONCE)
+    asks = runtime._asks
+
+    def other(*given: Any) -> Any:
+        made = asks(*given)
+        download = wire.decode(runtime.method.Download, made["node2"].download)
+        table = np.zeros_like(download.items)
+        made["node2"] = replace(made["node2"], download=wire.encode(replace(download, items=table), runtime.form))
+        return made
+
+    runtime._asks = other  # type: ignore[method-assign]
+    cost, _ = runtime.round(1, everyone(runtime), everyone(runtime), False)
+    assert any("node2: step advertise: Refusal" in line for line in cost.missing)
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_download_that_makes_training_overflow_is_no_question_about_a_history(secure: bool, tmp_path: Path) -> None:
+    """A row so large that training on its item overflows: an error said that a client has the item, at no charge."""
+    hot = {"dim": 4, "epochs": 3, "batch_size": 8, "negatives": 1, "optimizer": "sgd", "lr": 10.0}
+    more = {} if secure else {"clip": 1.0, "noise": 2.0}
+    settings = settings_of("fedavg", secure=secure, settings={**hot, **more})
+    runtime, _, _, exchange = federation(tmp_path, settings, 4, ONCE)
+    node = Node(replace(exchange.options["node1"], repeatable=False), RUN)
+    download = runtime.method.download(runtime.server, runtime.roster.places[1].clients)
+    history = set(node.share.block.train[2].tolist())
+    before = runtime._asks(everyone(runtime), 0, 1, False, False)["node1"]
+    overflowed = 0
+    for item in sorted(history)[:3]:
+        table = np.array(download.items)
+        table[item] = [3e38, -3e38, 3e38, -3e38]
+        sent = wire.encode(replace(download, items=table), runtime.form)
+        answer = node.answer(replace(before, positions=np.array([2]), download=sent))
+        assert np.isfinite(answer.loss)
+        if secure:
+            (own,) = node.store.read(PARTS, dict[str, Any])[0].values()
+            overflowed += bool((own["items"][item] == 0).any())
+            assert all(np.isfinite(part).all() for part in own.values())
+        state = flatten(node.private("state-1.safetensors"))[0]
+        assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
+    assert overflowed or not secure
+
+
+def test_what_is_beyond_its_bound_is_cut_off_where_an_error_would_say_so(tmp_path: Path) -> None:
+    runtime, _, _, exchange = federation(tmp_path, settings_of("fcf"), 4, ONCE)
+    honest = Node._keep_parts
+
+    def huge(self: Node, *given: Any) -> Any:
+        if self.options.name == "node1":
+            given[2].parts["node1"]["items"][:] = 1e30
+        return honest(self, *given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Node, "_keep_parts", huge)
+        cost, _ = runtime.round(1, everyone(runtime), everyone(runtime), False)
+    assert not any("step" in line for line in cost.missing)
+    assert exchange.nodes["node1"].summing.taking  # it went through all steps as the others did
+
+
+def test_losses_are_not_sent_where_the_owner_has_limits(tmp_path: Path) -> None:
+    """A server that left --epsilon out and put the noise into the plan was told the losses without any."""
+    given = {"data": WORLD, "seed": 3, "rounds": 1, "secure": True, "secure_by": "nodes"}
+    with_budget, _, _, _ = federation(tmp_path / "a", resolve("fcf", {**given, "nodes": 4, "epsilon": 8.0}), 4, ONCE)
+    noise: Any = with_budget.summed  # type: ignore[attr-defined]
+    own = with_budget.method.settings.model_dump(mode="json")
+    runtime, _, _, exchange = federation(tmp_path / "b", settings_of("fcf", settings=own), 4, ONCE)
+    loose: Any = runtime
+    policy = OwnerPolicy(min_noise=1e-6, max_clip=10.0, budget=8.1)
+    exchange.options |= {name: replace(one, policy=policy) for name, one in exchange.options.items()}
+    layout, seen = loose._layout, []
+    loose._layout = lambda train, whole, *_: layout(train, whole, noise.noise, noise.bits)
+    sums = loose._sums
+    loose._sums = lambda *given: seen.append(sums(*given)) or seen[-1]
+    cost, _ = runtime.round(1, everyone(runtime), everyone(runtime), False)
+    assert cost.participants == 30
+    assert float(seen[0][0].fields["loss"]) == 0
+
+
+def test_claims_that_would_round_the_others_away_are_refused_by_name(tmp_path: Path) -> None:
+    runtime, _, _, _ = federation(tmp_path, settings_of("fcf", secure_dropout=0.25), 5, ONCE)
+    loose: Any = runtime
+    *honest, last = runtime.roster.places
+    keys = np.arange(1 << 40, (1 << 40) + 10**6).astype(np.uint64)
+    loose.roster = Roster.of([*honest, replace(last, client_keys=keys, users=np.full(10**6, 10**7))])  # type: ignore[list-item]
+    with pytest.raises(
+        BadInput, match=r"node4 says that it has 1000000 clients of up to 10000000 users; if that is not"
+    ):
+        loose._layout(1, False)
