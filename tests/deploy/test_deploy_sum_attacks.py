@@ -129,7 +129,8 @@ def test_nodes_that_were_told_other_settings_are_in_no_sum_with_those_that_were_
 
 
 def test_nor_those_that_were_sent_another_download(tmp_path: Path) -> None:
-    runtime, _, _, _ = federation(tmp_path, settings_of("fcf", secure_dropout=0.25), 5, ONCE)
+    made, _, _, _ = federation(tmp_path, settings_of("fcf", secure_dropout=0.25), 5, ONCE)
+    runtime: Any = made
     asks = runtime._asks
 
     def other(*given: Any) -> Any:
@@ -139,7 +140,7 @@ def test_nor_those_that_were_sent_another_download(tmp_path: Path) -> None:
         made["node2"] = replace(made["node2"], download=wire.encode(replace(download, items=table), runtime.form))
         return made
 
-    runtime._asks = other  # type: ignore[method-assign]
+    runtime._asks = other
     cost, _ = runtime.round(1, everyone(runtime), everyone(runtime), False)
     assert any("node2: step advertise: Refusal" in line for line in cost.missing)
 
@@ -200,7 +201,12 @@ def test_losses_are_not_sent_where_the_owner_has_limits(tmp_path: Path) -> None:
     layout, seen = loose._layout, []
     loose._layout = lambda train, whole, *_: layout(train, whole, noise.noise, noise.bits)
     sums = loose._sums
-    loose._sums = lambda *given: seen.append(sums(*given)) or seen[-1]
+
+    def kept(*given: Any) -> Any:
+        seen.append(sums(*given))
+        return seen[-1]
+
+    loose._sums = kept
     cost, _ = runtime.round(1, everyone(runtime), everyone(runtime), False)
     assert cost.participants == 30
     assert float(seen[0][0].fields["loss"]) == 0
@@ -211,7 +217,7 @@ def test_claims_that_would_round_the_others_away_are_refused_by_name(tmp_path: P
     loose: Any = runtime
     *honest, last = runtime.roster.places
     keys = np.arange(1 << 40, (1 << 40) + 10**6).astype(np.uint64)
-    loose.roster = Roster.of([*honest, replace(last, client_keys=keys, users=np.full(10**6, 10**7))])  # type: ignore[list-item]
+    loose.roster = Roster.of([*honest, replace(last, client_keys=keys, users=np.full(10**6, 10**7))])
     with pytest.raises(
         BadInput, match=r"node4 says that it has 1000000 clients of up to 10000000 users; if that is not"
     ):

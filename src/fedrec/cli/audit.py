@@ -70,7 +70,7 @@ def audit(
     from fedrec.report.page.audit import audit_page
     from fedrec.report.text import audit as words
     from fedrec.report.text.terminal import print_parts
-    from fedrec.runs.atomic import write_text
+    from fedrec.runs.atomic import keep_text, write_text
 
     if what is None:
         raise BadInput("what shall be audited? give a method (see `fedrec methods`), a run's folder, or all")
@@ -97,12 +97,12 @@ def audit(
             typer.echo("\n".join(f"- {note}" for note in told.notes))
     command = command_line(context)
     if out is not None:
-        write_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))
-        write_text(out / "audit.html", audit_page(book.rows, summaries, heading, command, sums))
+        keep_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))
+        keep_text(out / "audit.html", audit_page(book.rows, summaries, heading, command, sums))
     if json_file is not None:
         write_text(json_file, as_text(book.rows))
     if store is not None:
-        write_text(store, _stored(summaries, command))
+        keep_text(store, _stored(summaries, command))
 
 
 def _settings(what: str, given: dict[str, Any], seeds: list[int], secure: bool) -> list[RunSettings]:

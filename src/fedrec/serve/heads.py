@@ -39,6 +39,8 @@ class LimitedHeads(HttpToolsProtocol):
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
+        if self._waiting is None and (self.cycle is None or self.cycle.response_complete):
+            self._begun()  # an empty line before a request ends the wait for the next one, and begins no message
         if self._waiting is not None:
             self._head += len(data)
         super().data_received(data)

@@ -23,7 +23,7 @@ from fedrec.methods.fedease import FedEase
 from fedrec.methods.fedspectral import FedSpectral
 from fedrec.report.page.parts import data_block
 from fedrec.report.page.render import head, page_style
-from fedrec.runs.atomic import write_text, writing_to
+from fedrec.runs.atomic import keep_text, writing_to
 from fedrec.serve.assets_of import own_asset
 from fedrec.simulate.clients import Clients
 
@@ -66,7 +66,7 @@ def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str 
         )
     with writing_to(folder, "--page"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "index.html", text)
+        keep_text(folder / "index.html", text)
     return Exported(folder / "index.html", size, says)
 
 

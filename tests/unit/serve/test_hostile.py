@@ -125,7 +125,7 @@ def test_a_head_has_a_size(served: Running, start: bytes) -> None:
     assert set(json.loads(answer.partition(b"\r\n\r\n")[2])) == {"error"}
 
 
-@pytest.mark.parametrize("sent", ["nothing", "half a head", "a head twice", "half a body"])
+@pytest.mark.parametrize("sent", ["nothing", "half a head", "a head twice", "an empty line after", "half a body"])
 def test_who_sends_slowly_is_not_waited_for(served: Running, sent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "HEAD_SECONDS", 0.1)
     monkeypatch.setattr(door, "BODY_SECONDS", 0.1)
@@ -133,8 +133,16 @@ def test_who_sends_slowly_is_not_waited_for(served: Running, sent: str, monkeypa
         "nothing": b"",
         "half a head": b"GET /health HTTP/1.1\r\nHost: loc",
         "a head twice": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HT",
+        "an empty line after": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "half a body": post(b"x" * 100)[:-50],
     }
+    if sent == "an empty line after":  # it ended the wait for the next request, and began none
+        with socket.create_connection(("127.0.0.1", served.port), 3) as wire:
+            wire.sendall(pieces[sent])
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 200")
+            wire.sendall(b"\r\n")
+            assert wire.recv(1) == b""
+        return
     raw(served, pieces[sent])  # comes back, because the other side closes
     assert served.get("/health").status == 200
 

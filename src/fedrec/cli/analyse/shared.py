@@ -71,14 +71,14 @@ LONGEST = 200
 def write(out: Path, name: str, figure: Figure, data: str) -> None:
     from fedrec.report.figures.files import save_all
     from fedrec.report.text.latex import csv_latex
-    from fedrec.runs.atomic import write_text
+    from fedrec.runs.atomic import keep_text
 
     out.mkdir(parents=True, exist_ok=True)
-    write_text(out / f"{name}.csv", data)
+    keep_text(out / f"{name}.csv", data)
     save_all(figure, out / name)
     short = data.count("\n") <= LONGEST
     if short:
-        write_text(out / f"{name}.tex", csv_latex(data))
+        keep_text(out / f"{name}.tex", csv_latex(data))
     typer.echo(f"figure: {out / name}.png, .svg, .pdf")
     typer.echo(f"data:   {out / name}.csv{', .tex' if short else ''}")
 

@@ -20,7 +20,7 @@ from fedrec.experiment.audit.reading import read_along, reader_figures
 from fedrec.experiment.audit.reading_sums import View, read_sums
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.atomic import write_text
+from fedrec.runs.atomic import keep_text
 from fedrec.runs.plan import defence_of
 from fedrec.runs.settings import RunSettings
 
@@ -92,7 +92,7 @@ class Book:
         self.rows.append(row)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(self.path, as_text(self.rows))
+            keep_text(self.path, as_text(self.rows))
 
 
 def as_text(rows: Sequence[Row]) -> str:
