@@ -173,6 +173,10 @@ class Method(ABC, Generic[S, P, U, D]):
         """How large one user's part of the sums is by construction; None: what the upload's clip and weights say."""
         return None
 
+    def silent(self, download: Any) -> Any:
+        """Which clients add nothing to the method's sums, by what they are sent ``[clients]``; None: all add."""
+        return None
+
     def not_summed(self) -> str | None:
         """Why no sum suffices with these settings, as the end of a sentence; None where one does."""
         if not self.card.sum_suffices:

@@ -110,7 +110,7 @@ def federation(
     exchange = DirectExchange(options, spoil)
     word = Meet(RUN, settings.model_dump_json(), ())
     roster = Roster.of([Node(o, RUN).meet(word) for o in options])
-    prepared = prepare(settings.model_copy(update={"node_sums": False}))
+    prepared = prepare(settings.model_copy(update={"node_sums": False, "nodes": max(3, nodes)}))
     chosen_plan = plan or prepared.plan
     progress = Progress()
 

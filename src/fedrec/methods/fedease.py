@@ -165,6 +165,9 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
     def sum_fields(self, server: EaseServer, users: int) -> dict[str, SumField]:
         return {"pairs": SumField((len(server.cooccurrence), 1), bound=float(users))}
 
+    def silent(self, download: Weights) -> Array:
+        return np.asarray(download.counted != 0)
+
     def summands(self, upload: Cooccurrence, download: Weights) -> Summands:
         new = download.counted == 0  # the others have nothing, or noise around nothing, which is left out
         return {"pairs": Summand(upload.pairs, None if new.all() else new.astype(np.float64))}

@@ -129,6 +129,9 @@ def metric_fields(metrics: Iterable[str], users: int) -> dict[str, SumField]:
 class Guard:
     """What a participant does to its contribution for its own protection: nothing, unless overridden."""
 
+    adding = True
+    """Whether the participant adds to the method's sums, by what the plan says of it: not by its numbers."""
+
     def bounded(self, parts: Parts) -> Parts:
         """The contribution, scaled back where it is larger than it may be."""
         return parts

@@ -21,9 +21,9 @@ def circle(digest: bytes, n: int, purpose: str = "circle") -> Int64:
     return np.argsort(Stream(derive(b"public", digest, purpose)).words(n), kind="stable")
 
 
-def committee(digest: bytes, n: int, size: int) -> Int64:
-    """The members whose signatures decide which list of survivors holds, ascending."""
-    return np.sort(circle(digest, n, "committee")[:size])
+def committee(digest: bytes, among: Int64, size: int) -> Int64:
+    """The members whose signatures decide which list of survivors holds, drawn ``among`` these places; ascending."""
+    return np.sort(among[circle(digest, len(among), "committee")[:size]])
 
 
 def neighbour_table(order: Int64, k: int) -> Int64:

@@ -105,7 +105,14 @@ class Plan:
     @cached_property
     def committee(self) -> Int64:
         """The members whose signatures decide which list of survivors holds."""
-        return committee(self.digest, len(self.members), self.rules.committee)
+        return committee(self.digest, np.array(self.adding), self.rules.committee)
+
+    @cached_property
+    def adding(self) -> list[int]:
+        """Places of those that add to the method's sums: who signs stands together, and the others hide nobody. All,
+        where nobody does."""
+        idle = set(self.idle)
+        return [place for place in range(len(self.members)) if place not in idle] or list(range(len(self.members)))
 
     @cached_property
     def place(self) -> dict[str, int]:

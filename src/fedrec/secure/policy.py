@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fedrec.secure.failures import Refusal
 from fedrec.secure.identity import Directory
 from fedrec.secure.plan import Plan
-from fedrec.secure.rules import SECURITY_BITS, Server, insecurity
+from fedrec.secure.rules import SECURITY_BITS, Server, fewest_signatures, insecurity
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,22 @@ class Policy:
             raise Refusal(
                 f"sums of {rules.least_survivors} contributions; this participant's minimum is {self.least_survivors}"
             )
-        if self.server == "active" and rules.quorum < self.least_survivors:
-            raise Refusal(
-                f"{rules.quorum} signatures open a sum, and who has signed could stand out from those in another "
-                f"attempt; this participant's minimum is {self.least_survivors} (the server's: --secure-least)"
+        adding, bits = n - len(plan.idle), self.security_bits
+        if self.server == "active":
+            wanted = fewest_signatures(
+                n, rules.committee, self.colluding, self.least_survivors, 2.0 ** -(bits + 2), adding
             )
+            if rules.quorum < wanted:
+                raise Refusal(
+                    f"{rules.quorum} signatures open a sum, and who has signed could stand out from those in another "
+                    f"attempt; this participant's minimum is {wanted} (the server's: --secure-least)"
+                )
         if plan.attempt >= self.attempts:
             raise Refusal(f"attempt {plan.attempt} of a round; this participant makes at most {self.attempts}")
         strangers = [name for name in plan.members if name not in directory]
         if strangers:
             raise Refusal(f"{strangers[0]!r} is not in the directory of participants")
-        if insecurity(n, rules, self.colluding, self.server) > 2.0**-self.security_bits:
+        if insecurity(n, rules, self.colluding, self.server, adding) > 2.0**-bits:
             raise Refusal(
                 f"{rules.threshold} of {rules.neighbours} neighbours, {rules.window} in a row and {rules.quorum} of "
                 f"{rules.committee} signatures do not protect a member among {n} against {self.colluding:.0%} of them "

@@ -27,9 +27,10 @@ Attempts of one round
 ---------------------
 A sum is opened by q signatures of its committee, and an honest member that has signed a list is in no other attempt of
 that round. So of all sums of a round that are opened, each holds at least q members, honest but for those of them that
-collude, that no later one holds: whatever is computed from them holds as many together. That is what a sum of q members
-tells, so q is at least the smallest cohort that a member takes part in. Members that had not signed may be in several
-of these sums; each is charged to them.
+collude, that no later one holds: whatever is computed from them holds as many together. The committee is drawn from
+those that add something, and q is at least the smallest cohort that a member takes part in, and one more for each
+colluding one beyond the first that the committee may have: the difference of two sums tells no more than the smallest
+cohort with one that colludes. Members that had not signed may be in several of these sums; each is charged to them.
 
 The round fails (and is repeated, unless the committee has begun to sign) if
 ----------------------------------------------------------------------------
@@ -112,15 +113,22 @@ def gaps(n: int, k: int, removed: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def insecurity(n: int, rules: Rules, colluding: float, server: Server) -> float:
-    """Bound of the probability that these rules do not protect an honest member."""
+def insecurity(n: int, rules: Rules, colluding: float, server: Server, adding: int = 0) -> float:
+    """Bound of the probability that these rules do not protect an honest member; ``adding`` of the n can sign."""
     g, k = colluding_members(n, colluding), rules.neighbours
     found = n * more_than(n - 1, g, k, rules.threshold - 1)
     if server == "curious":
         return min(1.0, found + gaps(n, k, g + n - rules.least_survivors))
     if k < n - 1:
         found += n * more_than(n, g, k // 2, rules.window - 1)
-    return min(1.0, found + more_than(n, g, rules.committee, 2 * rules.quorum - rules.committee - 1))
+    return min(1.0, found + more_than(adding or n, g, rules.committee, 2 * rules.quorum - rules.committee - 1))
+
+
+def fewest_signatures(n: int, committee: int, colluding: float, least: int, risk: float, adding: int = 0) -> int:
+    """How many signatures must open a sum, so that those who gave them are as many as ``least`` with one that colludes:
+    as in the smallest cohort."""
+    others = _bound(adding or n, colluding_members(n, colluding), committee, 1, risk)
+    return least + max(0, others - 1)
 
 
 def failure(n: int, rules: Rules, gone: int) -> float:
@@ -141,10 +149,12 @@ def neighbourhood(
     security_bits: int = SECURITY_BITS,
     correctness_bits: int = CORRECTNESS_BITS,
     least: int = 3,
+    adding: int = 0,
 ) -> Neighbourhood:
     """The fewest neighbours and the smallest committee that will do for a cohort of ``n``.
 
-    ``least`` is the smallest group that may be told apart from others: so many must sign at least.
+    ``least`` is the smallest group that may be told apart from others: so many must sign at least, of the ``adding``
+    members (0: all) that add to what is summed.
 
     Insecure with probability at most ``2^-security_bits``, failing with at most ``2^-correctness_bits`` if at most
     ``dropout`` of the members go.
@@ -159,14 +169,14 @@ def neighbourhood(
     # each of three ways to fail gets a quarter
     risk, fail = 2.0 ** -(security_bits + 2), 2.0 ** -(correctness_bits + 2)
     circle = _circle(n, g, gone, server, risk, fail)
-    jury = _committee(n, g, gone, risk, fail, least) if server == "active" else (1, 0)
+    jury = _committee(adding or n, g, gone, risk, fail, least, 0 < adding < n) if server == "active" else (1, 0)
     if circle is None or jury is None or n - gone <= circle[1]:
         raise BadInput(
             f"no threshold protects {n} participants if {gone} drop out and {g} collude with the server; "
             "allow fewer, or take larger cohorts"
         )
     rules = Rules(*circle, *jury, n - gone)
-    return Neighbourhood(rules, insecurity(n, rules, colluding, server), failure(n, rules, gone))
+    return Neighbourhood(rules, insecurity(n, rules, colluding, server, adding), failure(n, rules, gone))
 
 
 def _bound(population: int, marked: int, drawn: int, union: int, risk: float) -> int:
@@ -199,10 +209,12 @@ def _circle(n: int, g: int, gone: int, server: Server, risk: float, fail: float)
     return None
 
 
-def _committee(n: int, g: int, gone: int, risk: float, fail: float, least: int) -> tuple[int, int] | None:
-    """Size and quorum of the smallest committee that will do."""
+def _committee(n: int, g: int, gone: int, risk: float, fail: float, least: int, few: bool) -> tuple[int, int] | None:
+    """Size and quorum of the smallest committee that will do; of ``few`` all, though the attempt may then fail."""
+    g, gone = min(g, n), min(gone, n)
     for s in range(1, n + 1):
-        q = max(least, (s + _bound(n, g, s, 1, risk)) // 2 + 1)
-        if q <= s and more_than(n, gone, s, s - q) <= fail:
+        others = _bound(n, g, s, 1, risk)
+        q = max(least + max(0, others - 1), (s + others) // 2 + 1)
+        if q <= s and (more_than(n, gone, s, s - q) <= fail or (s == n and few)):
             return s, q
     return None

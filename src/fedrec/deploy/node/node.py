@@ -17,6 +17,7 @@ from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.settings import build
 from fedrec.core.sums import Summands
+from fedrec.data.ragged import Int64
 from fedrec.deploy.admission import sign
 from fedrec.deploy.messages.agreement import agreement
 from fedrec.deploy.messages.inspection import Received
@@ -159,7 +160,8 @@ class Node:
 
     @cached_property
     def summing(self) -> Summing:
-        made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share))
+        each = self.settings.secure_by == "clients"
+        made = Summing(self.options, self.store, foreign_to(self.method, self.settings, self.share), each=each)
         budget = self.settings.epsilon is not None
         made.guard = SumReleases(self.releases, self.share, self.options.secure_colluding, budget, Stream.system)
         return made
@@ -241,7 +243,7 @@ class Node:
             places = positions if ask.whole else np.searchsorted(ask.positions, positions)
             received = gather(download, addressed, places)
             update = self.method.local_update(gather(private, block, positions), received, part, keys)
-            update = self._finite(update)
+            update = self._finite(update, ask, positions)
             self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
             sent = self.chain.apply(update.upload, part, keys)
@@ -253,10 +255,14 @@ class Node:
         if ask.local:
             self._keep_evaluated(ask.train, f"state-{ask.train}.safetensors", ask.download, tally)
 
-    def _finite(self, update: Any) -> Any:
+    def _finite(self, update: Any, ask: Ask, positions: Int64) -> Any:
         """The update as it may leave: a value that is not finite would poison the sum, and an error would tell the
-        server something of a client's data, for it chooses what training begins with."""
-        if made_finite(update.upload) | made_finite(update.private) | (not np.isfinite(update.loss).all()):
+        server something of a client's data, for it chooses what training begins with. Private state stays as it was
+        where it is not finite, so that nobody's becomes what the server knows."""
+        if not (is_finite(update.upload) and is_finite(update.private) and np.isfinite(update.loss).all()):
+            before = gather(self._base(ask, self.share.block), self.share.block, positions)
+            made_finite(update.upload)
+            made_finite(update.private, before)
             log.warning(
                 "round's training of %s left numbers that are not finite; zeros stand in their place, and a smaller lr "
                 "helps", self.method.name,
@@ -279,7 +285,7 @@ class Node:
 
         if self.settings.secure:
             each = self.settings.secure_by == "clients"
-            return Collected(self.options.name, self.share.block.n_clients, each, summands)
+            return Collected(self.options.name, self.share.block.n_clients, each, summands, self.method.silent)
         if self.settings.node_sums:
             return OneSum(sum_shapes(self.method, self.settings.seed, self.share), summands)
         return EachClient(form)
@@ -290,7 +296,8 @@ class Node:
             for part, values in tally.values().items():
                 collected.add_metrics(part, self.share.block.user_start, values, sorted(tally.metrics.names))
         agreed = agreement(self.store.read_json("job.json")["settings"], download)
-        self.store.write(PARTS, collected.parts, number=str(sum_number(ask.evaluate, ask.train)), agreed=agreed)
+        number, made = str(sum_number(ask.evaluate, ask.train)), secrets.token_hex(8)
+        self.store.write(PARTS, collected.parts, number=number, agreed=agreed, made=made)
         return Answer()
 
     def _refuse_impossible(self, ask: Ask) -> None:
@@ -329,12 +336,19 @@ class Node:
         self.store.write(f"judged-{number}.users", tally.values()["test"])
 
 
-def made_finite(value: Any) -> bool:
-    """Put zeros in the place of what is not finite in an upload or in private state; whether there was anything."""
-    found = False
-    for _, content in opened(value):
-        numbers = content.values if isinstance(content, Rows) else content
-        if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and not (fine := np.isfinite(numbers)).all():
-            numbers[~fine] = 0
-            found = True
-    return found
+def numbers_in(value: Any) -> list[Any]:
+    """The arrays of real numbers in an upload or in private state."""
+    found = [content.values if isinstance(content, Rows) else content for _, content in opened(value)]
+    return [numbers for numbers in found if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"]
+
+
+def is_finite(value: Any) -> bool:
+    return all(bool(np.isfinite(numbers).all()) for numbers in numbers_in(value))
+
+
+def made_finite(value: Any, before: Any = None) -> None:
+    """Put what was there before, or zeros, in the place of what is not finite."""
+    earlier = [None] * len(numbers_in(value)) if before is None else numbers_in(before)
+    for numbers, old in zip(numbers_in(value), earlier, strict=True):
+        fine = np.isfinite(numbers)
+        numbers[~fine] = 0 if old is None or old.shape != numbers.shape else old[~fine]

@@ -58,14 +58,16 @@ class OneSum:
 class Collected:
     """What a node's members add to a sum: it waits on the node until the steps of a secure sum ask for it."""
 
-    def __init__(self, node: str, clients: int, each: bool, summands: ToSummands) -> None:
-        self.each, self.summands = each, summands
+    def __init__(self, node: str, clients: int, each: bool, summands: ToSummands, silent: Callable[[Any], Any]) -> None:
+        self.each, self.summands, self.silent = each, summands, silent
         self.names = [client_of(node, c) for c in range(clients)] if each else [node] * clients
         self.parts: Parts = {}
 
     def add(self, positions: Int64, sent: Any, received: Any, losses: Any) -> None:
-        summands, losses = self.summands(sent, received), loss_of(losses)
+        summands, losses, silent = self.summands(sent, received), loss_of(losses), self.silent(received)
         for c, position in enumerate(positions):
+            if silent is not None and silent[c]:  # it hides nobody, and the plan has to say so
+                continue
             own = self.parts.setdefault(self.names[position], {})
             for name, value in {**{n: s.of(c) for n, s in summands.items()}, LOSS: losses[c]}.items():
                 own[name] = own[name] + value if name in own else np.asarray(value)

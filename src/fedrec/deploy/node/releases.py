@@ -63,22 +63,22 @@ class Releases:
 class SumReleases(NoiseGuard):
     """Charges what this node puts into secure sums, and adds its share of their noise.
 
-    All of the node's clients are charged for each attempt at a sum that holds anything of theirs: where the others
-    sign and open it, it is released without this node. Losses are not sent where there is a budget or a limit.
+    All of the node's clients are charged for each attempt at a sum to which they add, whatever their numbers are: where
+    the others sign and open it, it is released without this node. Losses are not sent where there is a budget or a
+    limit.
     """
 
     def __init__(self, releases: Releases, share: Share, colluding: float, private: bool, stream: StreamOf) -> None:
         super().__init__(colluding, stream)
-        self.releases, self.share, self._anything = releases, share, True
+        self.releases, self.share = releases, share
         self.private = private or releases.policy.limits
 
     def bounded(self, parts: Parts) -> Parts:
-        self._anything = any(bool(np.any(part)) for name, part in parts.items() if name in self._fields)
         return super().bounded(parts) if self.private else parts
 
     def noise(self, plan: Plan) -> Integers | None:
         inside = {field.name: field.noise for field in plan.layout.fields if field.name in self._fields}
-        if inside and self._anything:
+        if inside and self.adding:
             self._charge(plan, inside)
         return super().noise(plan) if any(inside.values()) else None
 

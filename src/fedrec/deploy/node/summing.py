@@ -87,8 +87,11 @@ class Summing:
     guard: Guard = Guard()
     """The owner's protection of what is summed; see :mod:`fedrec.secure.contribution`."""
 
-    def __init__(self, options: NodeOptions, store: NodeStore, refuse: Callable[[Layout], None]) -> None:
-        """``refuse`` raises where a plan sums something else than this node has."""
+    def __init__(
+        self, options: NodeOptions, store: NodeStore, refuse: Callable[[Layout], None], *, each: bool = False
+    ) -> None:
+        """``refuse`` raises where a plan sums something else than this node has; ``each``: its clients are members."""
+        self.each = each
         assert options.members is not None
         assert options.sums_key is not None
         self.options, self.store, self.refuse = options, store, refuse
@@ -96,6 +99,8 @@ class Summing:
         self.directory = hosts_of(read_members(options.members))
         self.policy = Policy(options.secure_least, options.secure_least, options.secure_colluding)
         self.taking: dict[str, Participant] = {}
+        self.joined: dict[str, str] = {}
+        """Which parts each member joined with."""
 
     def step(self, word: Step) -> Stepped:
         """The members' answers; one that refuses is silent, and why is in the node's log."""
@@ -106,9 +111,9 @@ class Summing:
         require(set(word.contents) <= set(self.taking), "a step of a sum that this node is not in, or has left")
         if kind is Kind.INPUT:
             parts, about = self._parts()
-            rounds = {self.taking[name].plan.round for name in word.contents}
-            # what was trained since would be summed twice, here and under its own number, with other members perhaps
-            if rounds - {int(about["number"])}:
+            # what was trained since would be summed twice, here and under its own number, with other members perhaps,
+            # or would come from another download than that of the others
+            if {self.joined[name] for name in word.contents} - {about.get("made", "")}:
                 raise Refusal("a sum of something else than was trained here last")
         said: dict[str, bytes] = {}
         for name, content in word.contents.items():
@@ -138,6 +143,8 @@ class Summing:
             raise Refusal("the plan is for other settings, or for another download, than this node trained with")
         own = [name for name in plan.members if host_of(name) == self.options.name]
         require(bool(own), "a sum that this node is no member of")
+        if {host_of(name) == name for name in plan.members} != {not self.each}:
+            raise Refusal("the plan has members of another kind than this run's: nodes, or each of their clients")
         self.refuse(plan.layout)
         for name in own:
             refuse_hidden(plan, name, parts.get(name, {}))
@@ -152,6 +159,7 @@ class Summing:
             joined[name] = member.join(plan)
             state[name] = {"last": [plan.round, plan.attempt], "confirmed": confirmed}
         self.store.write_json(STATE, state)
+        self.joined |= dict.fromkeys(joined, about.get("made", ""))
         self.taking = {**{name: part for name, part in self.taking.items() if part.plan.round == number}, **joined}
         return {name: part.advertise() for name, part in joined.items()}
 
@@ -173,6 +181,7 @@ class Summing:
         whole = {field.name: own.get(field.name, np.zeros(field.shape)) for field in plan.layout.fields}
         # a file keeps a single number as an array of one
         whole |= {field.name: np.reshape(whole[field.name], ()) for field in plan.layout.fields if not field.shape}
+        self.guard.adding = plan.place[name] not in plan.idle
         trained = [field for field in plan.layout.fields if field.name not in (LOSS, *EVALUATED)]
         return vector_of(
             plan, whole | {field.name: within_bound(field, whole[field.name]) for field in trained}, self.guard

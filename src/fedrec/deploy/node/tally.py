@@ -32,8 +32,13 @@ class Tally:
         self.collecting = Collecting(held, share.wanted, self.metrics)
 
     def add(self, clients: Int64, scores: Any) -> None:
-        """Scores ``[users of these clients, n_items]``."""
-        self.collecting.add(segments(self.share.block.user_start, clients), scores)
+        """Scores ``[users of these clients, n_items]``.
+
+        What is not finite counts as 0: the server chooses what scores are made with, and an error would tell it whose
+        are not.
+        """
+        fine = np.nan_to_num(np.asarray(scores), nan=0.0, posinf=0.0, neginf=0.0)
+        self.collecting.add(segments(self.share.block.user_start, clients), fine)
 
     def add_all(self, private: Any, download: Any, block: Any, size: int, among: Int64 | None = None) -> None:
         """Evaluate clients as they stand, with this download."""

@@ -68,12 +68,13 @@ class Terms:
             raise Withheld("this node could not take part in its first run; its owner has to look at it")
 
     def _mark(self) -> list[int]:
-        """What changes when the owner changes the data."""
+        """What changes when the owner changes the data: sizes and times of its file, or of all files in its folder."""
         try:
-            found = self.data.stat()
+            files = [path for path in self.data.rglob("*") if path.is_file()] if self.data.is_dir() else [self.data]
+            found = [path.stat() for path in files]
         except OSError:
             return [0, 0]
-        return [found.st_size, found.st_mtime_ns]
+        return [sum(one.st_size for one in found), max((one.st_mtime_ns for one in found), default=0)]
 
     def _write(self, terms: dict[str, Any]) -> None:
         write_text(self.path, sealed_json(terms), private=True)

@@ -70,7 +70,8 @@ def refuse_coarse(layout: Layout, fields: Mapping[str, SumField], roster: Roster
     """A sum keeps room for what everybody may have: where so much is claimed that honest numbers would vanish in the
     rounding, who claims most is named."""
     for name, field in fields.items():
-        if layout.scales[name].step > COARSEST * field.weight:
+        # what is not protected are counts: whole numbers
+        if layout.scales[name].step > field.weight * (COARSEST if field.protected else 1):
             most = max(roster.places, key=lambda place: len(place.client_keys) * int(place.users.max(initial=1)))
             claimed = f"{len(most.client_keys)} clients of up to {int(most.users.max(initial=1))} users"
             raise BadInput(

@@ -56,9 +56,11 @@ log = logging.getLogger("fedrec.deploy")
 MADE_SILENT = "left out: the others fell silent where it did not"
 
 
-def rules_for(members: int, settings: RunSettings) -> Rules:
-    """How a cohort of so many is protected."""
-    return neighbourhood(members, settings.secure_dropout, settings.secure_colluding, least=settings.secure_least).rules
+def rules_for(members: int, settings: RunSettings, adding: int = 0) -> Rules:
+    """How a cohort of so many is protected, of whom so many add to what is summed (0: all)."""
+    return neighbourhood(
+        members, settings.secure_dropout, settings.secure_colluding, least=settings.secure_least, adding=adding
+    ).rules
 
 
 class SecureFederation(Federation):
@@ -115,7 +117,7 @@ class SecureFederation(Federation):
                     raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
                 number = sum_number(evaluate, train)
                 members = self._members(taking, asks, whole)
-                idle = set(members) - set(self._members(taking, asks, False)) if train else set[str]()
+                idle = set(members) - self._adding(taking, asks) if train else set[str]()
                 sums = self._sums(number, members, idle, layout, costs, in_steps)
                 total = sum_of_sums(sums)
                 survivors = {name for part in sums for name in part.survivors}
@@ -256,6 +258,20 @@ class SecureFederation(Federation):
                 found += [client_of(place.name, position) for position in positions]
         return found
 
+    def _adding(self, taken: Mapping[str, Any], asks: Mapping[str, Ask]) -> set[str]:
+        """Who adds something to the method's sums: those that train, and of whose clients some are not silent."""
+        silent = self.method.silent(self.method.download(self.server, np.arange(self.world.n_clients)))
+        found: set[str] = set()
+        for place in self.roster.places:
+            if place.name in taken:
+                positions = asks[place.name].positions
+                adding = positions if silent is None else positions[~silent[place.first + positions]]
+                if self.settings.secure_by == "nodes":
+                    found |= {place.name} if len(adding) else set()
+                else:
+                    found |= {client_of(place.name, position) for position in adding.tolist()}
+        return found
+
     def _without(
         self, silent: Mapping[str, str], taken: Mapping[str, Taken], asks: Mapping[str, Ask], whole: bool
     ) -> Any:
@@ -320,7 +336,7 @@ class SecureFederation(Federation):
                 raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
         attempt, sums = self._next_attempt(number), []
         for cohort, group in enumerate(groups):
-            rules = rules_for(len(group), self.settings)
+            rules = rules_for(len(group), self.settings, len(set(group) - idle))
             plan = Plan.of(
                 self.run, number, list(group), layout, rules,
                 cohort=cohort, attempt=attempt, idle=idle, agreed=self.agreed,
