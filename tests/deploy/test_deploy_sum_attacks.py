@@ -15,6 +15,7 @@ from fedrec.core import wire
 from fedrec.core.state import flatten
 from fedrec.deploy.messages.agreement import agreement
 from fedrec.deploy.messages.letters import Fault, Meet, Step
+from fedrec.deploy.node.ledger import NodeLedger
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.summing import PARTS
 from fedrec.deploy.server.federation import TooFewNodes
@@ -26,18 +27,23 @@ from fedrec.laws.nodes import RUN, WORLD
 from fedrec.laws.small_runs import small_settings
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.secure.aggregator import Aggregator, SecureSum
-from fedrec.secure.failures import TooFew
+from fedrec.secure.failures import Refusal, TooFew
+from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
 from fedrec.secure.rules import neighbourhood
 
 ONCE = Rules(wait=0.01, attempts=1, least=0.5)
+"""One attempt, and half of the nodes are enough."""
+
+
+GIVEN = {"data": WORLD, "seed": 3, "rounds": 1, "secure": True, "secure_by": "nodes"}
 
 
 def settings_of(method: str, **more: Any) -> Any:
     own = small_settings(method).model_dump(mode="json") | more.pop("settings", {})
-    given = {"data": WORLD, "seed": 3, "rounds": 1, "secure": True, "secure_by": "nodes", "settings": own}
-    return resolve(method, {**given, **more})
+    return resolve(method, {**GIVEN, "settings": own, **more})
 
 
 def everyone(runtime: Any) -> Any:
@@ -190,8 +196,7 @@ def test_what_is_beyond_its_bound_is_cut_off_where_an_error_would_say_so(tmp_pat
 
 def test_losses_are_not_sent_where_the_owner_has_limits(tmp_path: Path) -> None:
     """A server that left --epsilon out and put the noise into the plan was told the losses without any."""
-    given = {"data": WORLD, "seed": 3, "rounds": 1, "secure": True, "secure_by": "nodes"}
-    with_budget, _, _, _ = federation(tmp_path / "a", resolve("fcf", {**given, "nodes": 4, "epsilon": 8.0}), 4, ONCE)
+    with_budget, _, _, _ = federation(tmp_path / "a", resolve("fcf", {**GIVEN, "nodes": 4, "epsilon": 8.0}), 4, ONCE)
     noise: Any = with_budget.summed  # type: ignore[attr-defined]
     own = with_budget.method.settings.model_dump(mode="json")
     runtime, _, _, exchange = federation(tmp_path / "b", settings_of("fcf", settings=own), 4, ONCE)
@@ -222,3 +227,118 @@ def test_claims_that_would_round_the_others_away_are_refused_by_name(tmp_path: P
         BadInput, match=r"node4 says that it has 1000000 clients of up to 10000000 users; if that is not"
     ):
         loose._layout(1, False)
+
+
+def test_what_is_masked_is_what_was_joined_with(tmp_path: Path) -> None:
+    """Honest joins, and then another download for all but one, before they mask."""
+    runtime: Any = federation(tmp_path, settings_of("fcf", secure_dropout=0.25), 5, ONCE)[0]
+    exchange, step = runtime.exchange, runtime.exchange.step
+    asks = runtime._asks(everyone(runtime), 0, 1, False, False)
+
+    def again(steps: Any, deadline: float) -> Any:
+        if next(iter(steps.values())).step == Kind.INPUT:
+            for name, ask in asks.items():
+                if name != "node2":
+                    download = wire.decode(runtime.method.Download, ask.download)
+                    other = replace(download, items=np.full_like(download.items, 3e38))
+                    exchange.send({name: replace(ask, download=wire.encode(other, runtime.form))}, 60)
+        return step(steps, deadline)
+
+    exchange.step = again
+    with pytest.raises(TooFewNodes, match="node4: step input: Refusal"):
+        runtime.round(1, everyone(runtime), everyone(runtime), False)
+
+
+def test_clients_that_are_counted_hide_nobody(tmp_path: Path) -> None:
+    """The server says of all but one that it has their part: they add zeros, and the sum would be that one's pairs."""
+    runtime: Any = federation(tmp_path, settings_of("fedease", secure_dropout=0.25), 5, ONCE)[0]
+    asks = runtime._asks
+
+    def counted(*given: Any) -> Any:
+        made = asks(*given)
+        for name, ask in made.items():
+            if name != "node2":
+                download = wire.decode(runtime.method.Download, ask.download)
+                other = replace(download, counted=np.ones_like(download.counted))
+                made[name] = replace(ask, download=wire.encode(other, runtime.form))
+        return made
+
+    runtime._asks = counted
+    with pytest.raises(TooFewNodes, match="node4: step advertise: Refusal"):
+        runtime.round(1, everyone(runtime), everyone(runtime), False)
+
+
+def test_a_round_in_which_one_is_new_is_skipped(tmp_path: Path) -> None:
+    """The honest server had the sum of the one that was not counted yet, too."""
+    runtime: Any = federation(tmp_path, settings_of("fedease", rounds=3), 4, ONCE)[0]
+    without = np.setdiff1d(everyone(runtime), runtime.roster.places[2].clients)
+    assert runtime.round(1, without, without, False)[0].participants == len(without)
+    cost, _ = runtime.round(2, everyone(runtime), everyone(runtime), False)
+    assert cost.participants == 0
+    assert "1 of 4 members have trained" in cost.missing[-1]
+
+
+def test_the_signers_are_among_those_that_add_something() -> None:
+    layout = Layout((Field("table", (5,), 1.0),), 10)
+    names = [f"node{i}" for i in range(10)]
+    for cohort in range(20):
+        rules = neighbourhood(10, 0.0, 0.05, adding=5).rules
+        plan = Plan.of(RUN, 2, names, layout, rules, cohort=cohort, idle=names[5:])
+        assert set(plan.committee.tolist()) <= set(range(5))
+        assert rules.quorum >= 3
+
+
+@pytest.mark.parametrize(("members", "least"), [(24, 4), (60, 4), (3, 3), (8, 3)])
+def test_colluding_signers_are_not_counted_on(members: int, least: int) -> None:
+    """Of 24 members two may collude: three signatures, theirs and one more, would set that one apart."""
+    rules = neighbourhood(members, 0.0, 0.05).rules
+    assert rules.quorum >= least
+    names = sorted(f"n{i:02}" for i in range(members))
+    weak = replace(rules, committee=least - 1, quorum=least - 1)
+    layout = Layout((Field("table", (5,), 1.0),), members)
+    policy, known = Policy(), dict.fromkeys(names, b"")
+    policy.check(Plan.of(RUN, 2, names, layout, rules), known)  # type: ignore[arg-type]
+    with pytest.raises(Refusal, match="signatures"):
+        policy.check(Plan.of(RUN, 2, names, layout, weak), known)  # type: ignore[arg-type]
+
+
+def test_a_node_is_in_a_plan_once(tmp_path: Path) -> None:
+    server = Attacker(tmp_path, 4)
+    with pytest.raises(TooFew):
+        server.sum(["node0", "node0/0", "node2"], 0, {})
+    assert "node2" in server.refused
+
+
+def test_a_model_that_overflows_for_some_is_evaluated_like_any_other(tmp_path: Path) -> None:
+    """Scores were infinite where a user has an item, and an error said so."""
+    runtime: Any = federation(tmp_path, settings_of("fedelsa", rounds=2), 4, ONCE)[0]
+    ask = runtime._asks(everyone(runtime), 1, 0, False, True)["node1"]
+    download = wire.decode(runtime.method.Download, ask.download)
+    node = Node(runtime.exchange.options["node1"], RUN)
+    answered = 0
+    for item in node.share.block.train[0].tolist()[:4]:
+        table = np.zeros_like(download.table)
+        table[item] = 3e38
+        sent = wire.encode(replace(download, table=table), runtime.form)
+        answered += node.answer(replace(ask, download=sent)) is not None
+    assert answered == 4
+
+
+def test_a_sum_is_charged_whatever_its_numbers_are(tmp_path: Path) -> None:
+    """Where zeros were free, a spent budget said whose numbers are none."""
+    made = federation(tmp_path, resolve("fcf", {**GIVEN, "nodes": 4, "epsilon": 8.0}), 4, ONCE)
+    runtime: Any = made[0]
+    honest = Node._keep_parts
+
+    def nothing(self: Node, *given: Any) -> Any:
+        if self.options.name == "node1":
+            own = given[2].parts["node1"]
+            given[2].parts["node1"] = {name: np.zeros_like(part) for name, part in own.items()}
+        return honest(self, *given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Node, "_keep_parts", nothing)
+        runtime.round(1, everyone(runtime), everyone(runtime), False)
+    spent = [NodeLedger(one.folder, OwnerPolicy()).read().spent() for one in made[3].options.values()]
+    assert len({one.rho for one in spent}) == 1
+    assert spent[1].rho > 0

@@ -54,6 +54,11 @@ def update(
     prepared = prepare(settings)
     known, before = _known(folder)
     if before.change_to(prepared.fingerprint) is None:
+        if _rated_lower(known, prepared):
+            raise BadInput(
+                f"nothing to learn: {settings.data} has new ratings, but they are too low to count; they are left out "
+                "of lists with the next update that has added interactions"
+            )
         raise BadInput(f"nothing new: {settings.data} is what {path} learnt from; add interactions, or give --data")
     over = starts_over(prepared.method)
     total = (rounds or settings.rounds) if over else done + (rounds or -(-settings.rounds // SHARE))
@@ -128,7 +133,14 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
             pairs = people.users[users[lists.owners]] * wide + items[lists.values]
             return pairs[(items[lists.values] < 0) | ~np.isin(pairs, among)]
 
-        lost["interactions"] = len(np.union1d(missing(owned, there), missing(learnt, counts)))
+        lost["interactions"] = len(missing(owned, there))
+        lower = len(missing(learnt, counts)) - len(missing(learnt, there))
+        if lower and not any(lost.values()):
+            which = "1 interaction that is" if lower == 1 else f"{lower} interactions that are"
+            raise BadInput(
+                f"{path} learnt from {which} rated too low to count now; what was learnt cannot be taken back: start a "
+                "new run"
+            )
     said = [f"{count} {name[:-1] if count == 1 else name}" for name, count in lost.items() if count]
     if said:
         raise BadInput(
@@ -143,6 +155,15 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
             "give data with a client column, or start a new run"
         )
     return Growth.of(known.people, people, items, users)
+
+
+def _rated_lower(known: Known, prepared: Prepared) -> bool:
+    """Whether somebody has rated something too low to count since."""
+    low, users = prepared.task.data.rated_low, prepared.people.users
+    if low is None:
+        return False
+    wide, now, owned = np.int64(prepared.task.data.n_items), low.take(users), known.owned
+    return not np.isin(now.owners * wide + now.values, owned.owners * wide + owned.values).all()
 
 
 def _places(before: NDArray[np.str_], now: NDArray[np.str_]) -> tuple[Int64, int]:

@@ -114,5 +114,17 @@ def test_what_was_learnt_and_then_rated_low_cannot_be_taken_back(write: Write, t
     lines = rows_of_rated().splitlines()  # the fifth of ten is learnt from: the last two are held out
     lines[5] = lines[5].replace(",5,", ",1,")
     write("rated.csv", "\n".join(lines) + "\n")
-    with pytest.raises(BadInput, match=r"learnt from 1 interaction that .* has no longer"):
+    with pytest.raises(BadInput, match=r"learnt from 1 interaction that is rated too low to count now"):
+        update(tmp_path / "run", out=tmp_path / "new")
+
+
+def test_ratings_that_are_too_low_are_nothing_to_learn_but_not_nothing(write: Write, tmp_path: Path) -> None:
+    path = write("rated.csv", rows_of_rated())
+    fedrec.run(
+        "fedmf", str(path), out=tmp_path / "run", min_rating=4, min_interactions=3, rounds=2, settings={"dim": 2}
+    )
+    had = {line.split(",")[1] for line in rows_of_rated().splitlines() if line.startswith("u0,")}
+    other = next(f"i{number}" for number in range(16) if f"i{number}" not in had)
+    write("rated.csv", rows_of_rated() + f"u0,{other},1,99\n")
+    with pytest.raises(BadInput, match="has new ratings, but they are too low to count"):
         update(tmp_path / "run", out=tmp_path / "new")

@@ -221,3 +221,29 @@ def test_columns_of_a_ready_split_can_be_named(write: Write, tmp_path: Path) -> 
     data = load(tmp_path / "d", columns="user=who,item=what")
     assert pairs(data) == {(user, item) for user in "ab" for item in "xyz"}
     assert there(data.part).tolist() == [0, 1, 2] * 2
+
+
+def test_texts_behind_a_tab_that_may_be_titles_or_lists_are_refused(write: Write) -> None:
+    """Lists of items whose ids are words were read as one item a user."""
+    lists = "u1\tthe-matrix heat\nu2\theat alien toy-story\nu3\talien the-matrix\n"
+    assert "may be titles, or a user's items" in refused(write("slugs.tsv", lists))
+    assert load(write("blanks.txt", lists.replace("\t", " "))).n_items == 4
+    assert pairs(load(write("named.tsv", "user\titem\n" + lists))) >= {("u1", "the-matrix heat")}
+    titles = "u1\tBlade Runner\nu2\tToy Story\nu3\tBlade Runner\nu3\tAlien\n"
+    assert load(write("titles.tsv", titles)).n_items == 3
+
+
+def test_a_split_may_be_called_pq(tmp_path: Path) -> None:
+    for part in ("train", "valid", "test"):
+        table = pa.table({"user": ["a", "b"], "item": [f"{part}1", f"{part}2"]})
+        parquet.write_table(table, tmp_path / f"{part}.pq")
+    assert load(str(tmp_path)).part is not None
+
+
+def test_three_columns_may_be_called_as_movielens_calls_four(write: Write) -> None:
+    assert load(write("ratings.dat", "1::2::5\n2::3::4\n")).n_users == 2
+
+
+def test_many_cells_without_a_header_are_told_what_a_list_looks_like(write: Write) -> None:
+    rows = "".join(f"u{user}\t" + "\t".join(f"i{user + n}" for n in range(6)) + "\n" for user in range(9))
+    assert "of one line per user, put blanks between its items" in refused(write("equal.tsv", rows))

@@ -130,5 +130,6 @@ def by_position(count: int, path: Path) -> list[str]:
         raise BadInput(
             f"{path} has {count} columns and no header; without one it must be 'user item', "
             "'user item rating' or 'user item rating timestamp'"
+            + ("; of one line per user, put blanks between its items" if count > len(BY_POSITION) else "")
         )
     return list(BY_POSITION[:count])

@@ -15,7 +15,7 @@ from fedrec.data.readers.rows import Rows
 from fedrec.errors import BadInput
 
 PARTS = {"train": TRAIN, "valid": VALID, "test": TEST}
-ENDINGS = (".tsv", ".csv", ".parquet", ".tsv.gz", ".csv.gz")
+ENDINGS = (".tsv", ".csv", ".parquet", ".pq", ".tsv.gz", ".csv.gz")
 
 
 def part_files(folder: Path) -> dict[str, Path]:
@@ -41,7 +41,7 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        reader = parquet_table.read if path.suffix.lower() == ".parquet" else delimited.read
+        reader = parquet_table.read if path.suffix.lower() in (".parquet", ".pq") else delimited.read
         pieces.append((part, reader(path, chosen=chosen, share=0.0)))
     rows = [piece for _, piece in pieces]
     for what in ("times", "clients", "ratings"):

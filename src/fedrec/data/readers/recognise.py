@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -54,7 +55,8 @@ def _is_movielens(path: Path, lines: list[str], chosen: Mapping[str, str] | None
     cells = lines[0].strip().split("::")
     if delimited.sniff(lines[0], lines[1:]) != "::" or columns.is_header(cells, chosen):
         return False
-    return path.name.lower().startswith(COLONS) or (len(cells) == 4 and all(re.match(NUMBER, cell) for cell in cells))
+    named = path.name.lower().startswith(COLONS)
+    return len(cells) == 4 and (named or all(re.match(NUMBER, cell) for cell in cells))
 
 
 def is_table(lines: list[str]) -> bool:
@@ -74,8 +76,27 @@ def is_table(lines: list[str]) -> bool:
         few = mark == "|" or usual < len(columns.BY_POSITION)
         # a torn row makes a bad table, not another format; one line with many tabs may be a user with items
         if usual and (share >= 0.8 if few else share == 1 and len(lines) > 1):
-            return usual > 1 or mark == "|" or not all(map(_user_then_items, lines))
+            if usual > 1 or mark == "|":
+                return True
+            if all(map(_user_then_items, lines)):
+                return False
+            _refuse_doubtful([line.split("\t")[-1].strip() for line in lines if line.count("\t") == 1])
+            return True
     return False
+
+
+def _refuse_doubtful(cells: list[str]) -> None:
+    """Refuse what stands behind the tabs where it may as well be titles as lists of items: no text of several words is
+    there twice, though most of its words are."""
+    several = [cell.split() for cell in cells if " " in cell]
+    lines_of = Counter(word for cell in cells for word in set(cell.split()))
+    words = [word for cell in several for word in cell]
+    again = sum(lines_of[word] > 1 for word in words)
+    if len(several) > 1 and len(set(map(tuple, several))) == len(several) and 2 * again >= len(words):
+        raise BadInput(
+            "what stands behind the tab may be titles, or a user's items with blanks between: put a header above it "
+            "(user and item), or a blank in the place of the tab"
+        )
 
 
 def _user_then_items(line: str) -> bool:
