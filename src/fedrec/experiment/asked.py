@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrec.errors import BadInput, nearest
+from fedrec.errors import BadInput, nearest, quoted
 from fedrec.runs.settings import RunSettings
 
 INSTEAD = {"seed": "seeds", "method": "methods"}
@@ -104,4 +104,4 @@ def named_data(data: Any) -> str:
 def _brief(value: Any) -> str:
     """A value in a message, cut; of what may hold ids, its kind alone."""
     plain = isinstance(value, str | int | float | list | tuple | None)
-    return f"{value!r:.60}" if plain else f"a value of type {type(value).__name__}"
+    return quoted(value, 60) if plain else f"a value of type {type(value).__name__}"

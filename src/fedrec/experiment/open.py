@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from fedrec.core.loop import Record
-from fedrec.errors import BadInput
+from fedrec.errors import BadInput, quoted
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.recommend import Ids, Recommender
 from fedrec.experiment.recommend_table import frame
@@ -127,7 +127,7 @@ class Result:
         if isinstance(user, str | int | np.integer):
             return self.recommender.recommend(str(user), k, without, within)
         if user is not None and not isinstance(user, Iterable):
-            raise BadInput(f"{user!r:.60} is no user's id; give a text or a whole number, or several of them")
+            raise BadInput(f"{quoted(user, 60)} is no user's id; give a text or a whole number, or several of them")
         return frame(self.recommender, self.recommender.stream(user, k, without, within))
 
     def recommend_history(
@@ -144,7 +144,7 @@ def _ids(given: Any) -> Ids:
         return () if given is None else given
     if isinstance(given, int | np.integer):
         return [int(given)]
-    raise BadInput(f"{given!r:.60} is no item's id; give a text or a whole number, or several of them")
+    raise BadInput(f"{quoted(given, 60)} is no item's id; give a text or a whole number, or several of them")
 
 
 def opened(path: Path) -> Result:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedrec.core.reference import Reference
 from fedrec.core.settings import build
-from fedrec.errors import BadInput
+from fedrec.errors import BadInput, quoted
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods.registry import federated, name_of
 from fedrec.methods.registry import find as find_method
@@ -28,7 +28,9 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     kind = find_method(method)
     said = {} if given.get("settings") is None else given["settings"]
     if not isinstance(said, Mapping):
-        raise BadInput(f"settings={said!r:.60} is no mapping; give names and values, such as settings={{'dim': 16}}")
+        raise BadInput(
+            f"settings={quoted(said, 60)} is no mapping; give names and values, such as settings={{'dim': 16}}"
+        )
     protocol = find_protocol(given.get("protocol", "strict"))
     chosen = recipe(method, given.get("data", "demo"), protocol.name, said, recipes)
     own = {**chosen.settings, **said}

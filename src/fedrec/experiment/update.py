@@ -125,9 +125,8 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
     if not lost_users:
         lost["clients"] = len(set(known.people.client_ids) - set(people.client_ids))
         wide, owned = np.int64(data.n_items), known.owned
-        learnt, low = known.people.block.train, data.rated_low or Ragged(np.zeros(1, np.int64), np.zeros(0, np.int32))
-        counts = data.users * wide + data.items
-        there = np.concatenate([counts, low.owners * wide + low.values])
+        learnt = known.people.block.train
+        counts, there = (one.owners * wide + one.values for one in (prepared.task.observed, prepared.task.known))
 
         def missing(lists: Ragged, among: Int64) -> Int64:
             pairs = people.users[users[lists.owners]] * wide + items[lists.values]
@@ -159,11 +158,8 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
 
 def _rated_lower(known: Known, prepared: Prepared) -> bool:
     """Whether somebody has rated something too low to count since."""
-    low, users = prepared.task.data.rated_low, prepared.people.users
-    if low is None:
-        return False
-    wide, now, owned = np.int64(prepared.task.data.n_items), low.take(users), known.owned
-    return not np.isin(now.owners * wide + now.values, owned.owners * wide + owned.values).all()
+    wide, now = np.int64(prepared.task.data.n_items), prepared.task.known.take(prepared.people.users)
+    return not np.isin(now.owners * wide + now.values, known.owned.owners * wide + known.owned.values).all()
 
 
 def _places(before: NDArray[np.str_], now: NDArray[np.str_]) -> tuple[Int64, int]:

@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from math import inf, isinf, sqrt
 from typing import Literal
 
-import numpy as np
-
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import Contribution
 from fedrec.errors import BadInput
 from fedrec.privacy.spending import UNBOUNDED, Spent, gaussian_release, laplace_release
 from fedrec.secure.accounting import spread
+from fedrec.secure.gaussian import epsilon_of, sigma_of
 
 UNIT = "user"
 
@@ -103,14 +102,11 @@ def local_noise(
     epsilon: float, delta: float, *, releases: int, clip: float, contribution: Contribution | None = None
 ) -> float:
     """The deviation of Gaussian noise with which so many uploads of one client stay within the budget."""
-    from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-
     asked = PrivacySettings(clip=clip, noise=1.0, noise_kind="gaussian", delta=delta)
     found = sensitivity(asked, 1, contribution)
     if isinstance(found, str):
         raise BadInput(f"no noise gives epsilon {epsilon:g}: {found}")
-    with np.errstate(divide="ignore"):  # for a large epsilon its search takes log(0)
-        return float(get_sigma_gaussian(epsilon, delta)) * found.value * sqrt(releases) * (1 + 1e-9)
+    return sigma_of(epsilon, delta) * found.value * sqrt(releases) * (1 + 1e-9)
 
 
 def sensitivity(
@@ -144,11 +140,9 @@ def composed(
     sensitivity over many coordinates tells less: the one-dimensional value bounds the vector's.
     """
     from dp_accounting import LaplaceDpEvent, SelfComposedDpEvent, rdp
-    from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
     if kind == "gaussian":
-        with np.errstate(divide="ignore"):
-            return float(get_epsilon_gaussian(scale / sensitivity / sqrt(releases), delta)), delta
+        return epsilon_of(scale / sensitivity / sqrt(releases), delta), delta
     pure = releases * sensitivity / scale
     if releases == 1:
         return pure, 0.0

@@ -21,6 +21,7 @@ from fedrec.errors import BadInput
 from fedrec.keyed import U64
 from fedrec.privacy.spending import NOTHING, Spent, secure_release
 from fedrec.secure.accounting import spread
+from fedrec.secure.gaussian import sigma_of
 from fedrec.secure.layout import Layout
 from fedrec.secure.ring import Bits
 
@@ -135,11 +136,8 @@ def sum_noise(
 
 def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -> SumNoise:
     """The least noise with words of these bits; ``outside`` are the sums of weights."""
-    from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-
     budget, norms = start.budget, start.norms
-    with np.errstate(divide="ignore"):  # for a large epsilon its search takes log(0)
-        alone = float(get_sigma_gaussian(budget.epsilon, budget.delta)) * sqrt(start.releases)
+    alone = sigma_of(budget.epsilon, budget.delta) * sqrt(start.releases)
     whole = alone * spread("replace", start.nonnegative)
     part = dict.fromkeys(norms, 1 - WEIGHTS_SHARE * bool(outside)) | {
         group: WEIGHTS_SHARE / len(outside) for group in outside

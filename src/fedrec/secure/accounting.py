@@ -32,9 +32,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-import numpy as np
-
 from fedrec.errors import BadInput
+from fedrec.secure.gaussian import epsilon_of
 from fedrec.secure.layout import Layout
 from fedrec.secure.noise import deviations
 
@@ -120,13 +119,10 @@ def slack(layout: Layout, summands: int) -> float:
 
 def near_gaussian(rho: float, eta: float, delta: float, fields: int = 1) -> float:
     """Epsilon at delta of releases that lack ``eta`` to Gaussian ones of rho in all, ``fields`` times noised."""
-    from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
-
     left = (delta - 2 * fields * math.exp(-FAR)) * math.exp(-min(eta, 700.0))
     if left <= 0 or eta > 1:
         return math.inf
-    with np.errstate(divide="ignore"):  # where nothing is left to hide its search takes log(0)
-        return float(get_epsilon_gaussian(1 / math.sqrt(2 * rho), left)) + 2 * eta
+    return epsilon_of(1 / math.sqrt(2 * rho), left) + 2 * eta
 
 
 def epsilon(rho: float, delta: float, releases: int = 1) -> float:

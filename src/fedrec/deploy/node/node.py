@@ -14,7 +14,7 @@ from fedrec.core import wire
 from fedrec.core.block import Block, World
 from fedrec.core.messages import Rows, gather, opened, scatter
 from fedrec.core.method import Keys
-from fedrec.core.misfit import require
+from fedrec.core.misfit import finite, require
 from fedrec.core.settings import build
 from fedrec.core.sums import Summands
 from fedrec.data.ragged import Int64
@@ -55,15 +55,14 @@ class UnknownRun(Exception):
 class Node:
     """One run on one node."""
 
-    def __init__(self, options: NodeOptions, run: str) -> None:
-        self.options = options
+    def __init__(self, options: NodeOptions, run: str, *, taking_part: bool = True) -> None:
+        """``taking_part``: whether it may be asked for anything; who only reads a model needs no keys."""
+        self.options, self.taking_part = options, taking_part
         self.store = NodeStore(options.folder, run)
         self.prepare: Prepare = prepare
         """Reads the node's data; a node's process has it done in a process of its own."""
         self.coordinates = 1
         """Protected numbers in one client's upload, as far as seen."""
-        self.taking_part = True
-        """Whether it may be asked for anything; who only reads a model needs no keys."""
 
     def meet(self, word: Meet) -> Hello:
         """Prepare the node's data for a run, and say who is here."""
@@ -259,13 +258,13 @@ class Node:
         """The update as it may leave: a value that is not finite would poison the sum, and an error would tell the
         server something of a client's data, for it chooses what training begins with. Private state stays as it was
         where it is not finite, so that nobody's becomes what the server knows."""
-        if not (is_finite(update.upload) and is_finite(update.private) and np.isfinite(update.loss).all()):
+        if not finite([update.upload, update.private, update.loss]):
             before = gather(self._base(ask, self.share.block), self.share.block, positions)
             made_finite(update.upload)
             made_finite(update.private, before)
             log.warning(
-                "round's training of %s left numbers that are not finite; zeros stand in their place, and a smaller lr "
-                "helps", self.method.name,
+                "round %d: training %s left numbers that are not finite; zeros stand in their place, and a smaller lr "
+                "helps", ask.train, self.method.name,
             )  # fmt: skip
             return replace(update, loss=np.nan_to_num(update.loss, posinf=0.0, neginf=0.0))
         return update
@@ -340,10 +339,6 @@ def numbers_in(value: Any) -> list[Any]:
     """The arrays of real numbers in an upload or in private state."""
     found = [content.values if isinstance(content, Rows) else content for _, content in opened(value)]
     return [numbers for numbers in found if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"]
-
-
-def is_finite(value: Any) -> bool:
-    return all(bool(np.isfinite(numbers).all()) for numbers in numbers_in(value))
 
 
 def made_finite(value: Any, before: Any = None) -> None:

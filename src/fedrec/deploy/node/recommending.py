@@ -22,8 +22,7 @@ class NodeModel:
     """The model of a run's selected round, as far as a node holds it: for its own users."""
 
     def __init__(self, folder: Path, run: str | None = None) -> None:
-        node = Node(NodeOptions("", folder), run or latest_finished(folder))
-        node.taking_part = False
+        node = Node(NodeOptions("", folder), run or latest_finished(folder), taking_part=False)
         if not node.store.has("selected.json"):
             raise BadInput(f"the run {node.store.path.name} is not over, or this node was away at its end")
         self.round = int(node.store.read_json("selected.json")["round"])

@@ -33,6 +33,7 @@ from fedrec.deploy.server.cohort_sum import sum_cohort
 from fedrec.deploy.server.exchange import Exchanged, Taken
 from fedrec.deploy.server.federation import Federation, TooFewNodes
 from fedrec.deploy.server.room import refuse_coarse
+from fedrec.deploy.server.roster import Place
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
@@ -247,30 +248,32 @@ class SecureFederation(Federation):
         refuse_coarse(found, fields, self.roster)
         return found
 
+    def _names(self, taken: Mapping[str, Any], positions: Callable[[Place], Int64]) -> list[str]:
+        """The members among those taken, each of which has something to do at these positions of its clients."""
+        found: list[str] = []
+        for place in self.roster.places:
+            here = positions(place).tolist() if place.name in taken else []
+            single = self.settings.secure_by == "clients"
+            found += [client_of(place.name, one) for one in here] if single else [place.name] * bool(here)
+        return found
+
     def _members(self, taken: Mapping[str, Any], asks: Mapping[str, Ask], whole: bool) -> list[str]:
         """Who takes part: all whose models are evaluated, or those that train."""
-        if self.settings.secure_by == "nodes":
-            return sorted(name for name in taken if whole or len(asks[name].positions))
-        found = []
-        for place in self.roster.places:
-            if place.name in taken:
-                positions = range(len(place.client_keys)) if whole else asks[place.name].positions.tolist()
-                found += [client_of(place.name, position) for position in positions]
-        return found
+
+        def here(place: Place) -> Int64:
+            return np.arange(len(place.client_keys)) if whole else asks[place.name].positions
+
+        return self._names(taken, here)
 
     def _adding(self, taken: Mapping[str, Any], asks: Mapping[str, Ask]) -> set[str]:
         """Who adds something to the method's sums: those that train, and of whose clients some are not silent."""
-        silent = self.method.silent(self.method.download(self.server, np.arange(self.world.n_clients)))
-        found: set[str] = set()
-        for place in self.roster.places:
-            if place.name in taken:
-                positions = asks[place.name].positions
-                adding = positions if silent is None else positions[~silent[place.first + positions]]
-                if self.settings.secure_by == "nodes":
-                    found |= {place.name} if len(adding) else set()
-                else:
-                    found |= {client_of(place.name, position) for position in adding.tolist()}
-        return found
+
+        def here(place: Place) -> Int64:
+            positions = asks[place.name].positions
+            silent = self.method.silent(self.method.download(self.server, place.first + positions))
+            return positions if silent is None else positions[~silent]
+
+        return set(self._names(taken, here))
 
     def _without(
         self, silent: Mapping[str, str], taken: Mapping[str, Taken], asks: Mapping[str, Ask], whole: bool
