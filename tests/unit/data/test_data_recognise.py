@@ -46,7 +46,8 @@ def test_a_log_with_six_columns_is_no_sequence_file(write: Write, header: str) -
     assert (data.n_users, data.n_items) == (60, 5)
     torn = write("torn.tsv", f"{header}\n{rows}u7\ti3\n")
     if names:
-        assert "log.tsv has 6 columns and no header" in refused(path)
+        assert "log.tsv has 6 columns and no header" in (line := refused(path))
+        assert "if line 1 is a header, say which columns are which with --columns user=NAME,item=NAME" in line
     else:
         assert "line 62: 2 columns where 6 are expected" in refused(torn)
 

@@ -129,7 +129,8 @@ def by_position(count: int, path: Path) -> list[str]:
     if not 2 <= count <= len(BY_POSITION):
         raise BadInput(
             f"{path} has {count} columns and no header; without one it must be 'user item', "
-            "'user item rating' or 'user item rating timestamp'"
+            "'user item rating' or 'user item rating timestamp'; if line 1 is a header, say which columns are which "
+            "with --columns user=NAME,item=NAME"
             + ("; of one line per user, put blanks between its items" if count > len(BY_POSITION) else "")
         )
     return list(BY_POSITION[:count])
