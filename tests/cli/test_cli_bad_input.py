@@ -89,7 +89,7 @@ def test_a_wrong_word_is_one_line(
         ("run fedavg --round 3", "no such option --round; did you mean --rounds? (see fedrec run --help)"),
         ("run fedavg --zzz", "no such option --zzz (see fedrec run --help)"),
         ("run fedavg fcf", "got unexpected extra argument (fcf) (see fedrec run --help)"),
-        ("run fedavg --rounds", "option '--rounds' requires an argument (see fedrec"),
+        ("run fedavg --rounds", "option '--rounds' requires an argument (see fedrec run --help)"),
         ("recommend", "missing argument 'RUN' (see fedrec recommend --help)"),
         ("recomend", "no such command 'recomend'; did you mean recommend? (see fedrec --help)"),
         ("analyse foo", "no such command 'foo' (see fedrec analyse --help)"),

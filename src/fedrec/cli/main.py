@@ -88,7 +88,7 @@ def main() -> None:
             typer.echo(problem.message)
         sys.exit(2)
     except ClickException as problem:
-        typer.echo(f"fedrec: {said(problem)}", err=True)
+        typer.echo(f"fedrec: {said(problem, command(), sys.argv[1:])}", err=True)
         sys.exit(2)
     except Abort:
         typer.echo("fedrec: stopped", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 import click
@@ -11,11 +11,22 @@ import click
 from fedrec.report.text.shown import shown
 
 
-def said(problem: click.ClickException) -> str:
-    """The line for a problem that click found."""
+def said(problem: click.ClickException, command: click.Command, words: Sequence[str]) -> str:
+    """The line for a problem that click found with the words after ``fedrec``."""
     context: click.Context | None = getattr(problem, "ctx", None)
     text = shown(_text(problem, context)).strip().rstrip(".")
-    return f"{text[:1].lower()}{text[1:]} (see {'fedrec' if context is None else context.command_path} --help)"
+    path = _path(command, words) if context is None else context.command_path
+    return f"{text[:1].lower()}{text[1:]} (see {path} --help)"
+
+
+def _path(command: click.Command, words: Sequence[str]) -> str:
+    """The command that the words are for; click does not say it where an option's value is missing."""
+    path = "fedrec"
+    for word in words:
+        if not isinstance(command, click.Group) or word not in command.commands:
+            break
+        command, path = command.commands[word], f"{path} {word}"
+    return path
 
 
 def _text(problem: click.ClickException, context: click.Context | None) -> str:

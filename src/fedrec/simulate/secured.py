@@ -132,6 +132,8 @@ class SecureSimulator(Simulator):
         layout, costs = self.layout, Costs()
         courses = self._courses(number, chosen, answering, layout, costs)
         inside = [self._clients(course, answering) for course in courses]
+        if few := self._few(inside):  # who has nothing new adds nothing, and hides nobody
+            return self._skipped(f"round {number} is skipped: {few}; nothing was sent", evaluate)
         answering = np.concatenate(inside)
         before = time.perf_counter()
         done, keys = self._begin(answering, evaluate), Keys(self.seed, number)
@@ -144,6 +146,24 @@ class SecureSimulator(Simulator):
         self.server = self.method.finish(self.server, Sums(total, answering, self.noise_of(courses)), keys)
         cost, evaluated = self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
         return replace(cost, secure=costs.as_dict(len(answering), layout, plain)), evaluated
+
+    def _few(self, inside: list[Int64]) -> str:
+        """Why a sum would be one of too few, where some participants are known to add nothing to it."""
+        everybody = np.concatenate(inside)
+        silent = self.method.silent(self.method.download(self.server, self.people.block.clients[everybody]))
+        adding = everybody if silent is None else everybody[~silent]
+        for clients in inside:
+            trained = len(np.unique(self.owner[np.intersect1d(clients, adding)]))
+            if 0 < trained < self.secure.least:
+                whole = len(np.unique(self.owner[clients]))
+                return f"{trained} of {whole} participants have trained, a secure sum needs {self.secure.least}"
+        return ""
+
+    def _skipped(self, why: str, evaluate: bool) -> tuple[Cost, Evaluated | None]:
+        """A round of which nothing is sent: everybody and the server stay as they are."""
+        nobody = np.zeros(0, np.int64)
+        cost, evaluated = self._end(nobody, nobody, evaluate, self._begin(nobody, evaluate), 0.0)
+        return replace(cost, missing=(why,)), evaluated
 
     # who is with whom, and who falls silent when
 

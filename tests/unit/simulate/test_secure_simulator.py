@@ -77,6 +77,25 @@ def test_below_the_threshold_nothing_changes(least: int, attempts: int) -> None:
         hidden.round(2, everyone[:2], everyone[:2], False)
 
 
+def test_a_sum_to_which_too_few_add_something_new_is_skipped() -> None:
+    hidden: Any = simulator("fedease", world("tiny"), secure=SecureOptions(least=3))
+    everyone = np.arange(30)
+    hidden.round(1, everyone[:20], everyone[:20], False)
+    before = flatten(hidden.snapshot())[0]
+    cost, evaluated = hidden.round(2, everyone[:22], everyone[:22], True)  # 20 of these are counted already
+    assert cost.missing == (
+        "round 2 is skipped: 2 of 22 participants have trained, a secure sum needs 3; nothing was sent",
+    )
+    assert cost.participants == 0
+    assert cost.upload == 0
+    assert evaluated is not None
+    after = flatten(hidden.snapshot())[0]
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    cost, _ = hidden.round(3, everyone[:23], everyone[:23], False)
+    assert not cost.missing
+    assert hidden.server.counted[:23].all()
+
+
 def test_a_number_beyond_its_bound_is_an_error_that_names_the_field() -> None:
     _, hidden = pair(SecureOptions(work="sums"))
 
