@@ -1,8 +1,9 @@
 """Dirichlet-process clustering of items (FedIAR Eq. 9-15): a truncated mixture, warm-started between rounds.
 
 scikit-learn's variational mixture has the stick-breaking weights (Eq. 10, 14-15), the Normal-Wishart prior on means
-and precisions, and the responsibilities of Eq. 13. Its fitted state is a handful of arrays, which the server keeps, so
-that the next round starts where this one ended and a resumed run equals one that was never stopped.
+and precisions, and the responsibilities of Eq. 13, with the right expectation of log phi_m in them. Its fitted state is
+a handful of arrays, which the server keeps, so that the next round starts where this one ended and a resumed run equals
+one that was never stopped.
 """
 
 from __future__ import annotations

@@ -38,6 +38,8 @@ class FedNcf(FedAvg):
         robust="rows",
         departures=(
             "the MLP half of NeuMF only, as FedCA's NCF backbone",
+            "hidden layers of 32, 16 and 8 behind an input of 2 x dim; FedCA's [32, 16, 8] at f = 16 may also mean "
+            "that 32 is that input",
             "the number of interactions leaves the client without noise",
         ),
     )

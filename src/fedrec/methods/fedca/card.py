@@ -16,8 +16,10 @@ CARD = Card(
         "Eq. (8) is solved exactly by projection onto the simplex instead of by a QP solver; Eq. (8) drops the "
         "factor 1 + alpha of Eq. (5), which normalise=eq5 keeps",
         "signs of singular vectors, which the paper leaves open, are such that a column sums to at least zero",
-        "the blend (rho) is applied before local training too unless blend=inference (as section 5.1.3 reads), and to "
-        "the network as well; the proximal term (Table 9) pulls towards the table that training starts from",
+        "the blend (rho) is of the mixture and the client's own last trained table, as the text of section 5.1.3 has "
+        "it; its formula has the last mixture in that place. It is applied before local training too unless "
+        "blend=inference, and to the network as well; the proximal term (Table 9) pulls towards the table that "
+        "training starts from",
         "raw of Table 11 is read as: the interacted items' embeddings themselves, columns scaled to length one",
         "public code: alpha and beta swapped and doubled (weights=code), one-component PCA similarity "
         "(variant_similarity=code), matched principal components (variant_complementarity=code; matching "

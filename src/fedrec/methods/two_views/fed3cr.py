@@ -164,7 +164,8 @@ class Fed3cr(TwoViews):
             "the step along L_o is shortened where a full one would overshoot (clients with many items), and vectors "
             "shorter than norm_floor count as that long in cosines: both gradients are unbounded otherwise",
             "the last bias of the generator starts at the identity, so that an untrained W passes the consensus on",
-            "user vectors and tables start small and normal; the paper does not say how they start, nor the rates",
+            "user vectors and tables start small and uniform on both sides of zero (init); the paper does not say how "
+            "they start, nor the rates",
             "a client with several users has one W, made from the prototypes of all its interactions",
             "the alternatives of Figure 4 are the usual forms (cosine, InfoNCE among the mini-batch, mean squared "
             "distance, mutual information of Gaussian dimensions): the paper gives no formulas",

@@ -114,6 +114,8 @@ class FedIar(MeanOfChanges, Method[IarServer, IarPrivate, ItemUpload, ItemDownlo
             "(sample_view=printed)",
             "during warm-up the local table does not exist; it begins as a copy of the next round's download; it may "
             "have a rate of its own (private_rate; the paper has one eta)",
+            "E[log phi_m] of Eq. 13 is printed as psi(alpha_1) - psi(alpha_2), which may be the logarithm of more than "
+            "one; here, as in scikit-learn, it is psi(alpha_1) - psi(alpha_1 + alpha_2), and earlier sticks' terms",
             "Theorem 1 as printed lacks a division of TCR by d; the corrected form is tested",
             "of several users of a client each has its own gate, made by the client's one hypernetwork",
         ),

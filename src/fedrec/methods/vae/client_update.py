@@ -144,13 +144,21 @@ def code_chunk(
     rate = 0.0 if trained is None else plan.shared_rate
     epochs = 0 if trained is None else int(trained["values"].shape[1])
     history = values.new_zeros((len(values), 0)) if trained is None else trained["values"]
-    items = SharedItems(shared["items_in"], shared["bias_in"], bags, history, rate)
-    deep = {name: SharedLayer(shared[name], users, epochs, rate) for name in _DEEP}
-    if trained is not None:
-        items.deltas = trained[DELTAS[0]]
-        for layer, activation, delta in zip(deep.values(), ACTIVATIONS, DELTAS[1:], strict=True):
-            layer.inputs[:, :, :-1] = trained[activation]
-            layer.deltas = trained[delta]
+    items: SharedItems | CopiedItems
+    deep: dict[str, SharedLayer | CopiedLayer]
+    if trained is not None and plan.shared == "adam":
+        items = CopiedItems(shared["items_in"], shared["bias_in"], bags, history, plan).moved(trained[DELTAS[0]])
+        records = zip(_DEEP, ACTIVATIONS, DELTAS[1:], strict=True)
+        deep = {name: CopiedLayer(shared[name], users, plan).moved(trained[a], trained[d]) for name, a, d in records}
+    else:
+        items = SharedItems(shared["items_in"], shared["bias_in"], bags, history, rate)
+        low = {name: SharedLayer(shared[name], users, epochs, rate) for name in _DEEP}
+        if trained is not None:
+            items.deltas = trained[DELTAS[0]]
+            for layer, activation, delta in zip(low.values(), ACTIVATIONS, DELTAS[1:], strict=True):
+                layer.inputs[:, :, :-1] = trained[activation]
+                layer.deltas = trained[delta]
+        deep = dict(low)
 
     def through(name: str, inputs: torch.Tensor) -> torch.Tensor:
         return deep[name].read(with_bias(inputs).reshape(users, -1), epochs)

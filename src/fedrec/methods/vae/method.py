@@ -143,7 +143,7 @@ class VaeMethod(Method[VaeServer, P, Any, Nets], Generic[P]):
             loss[users] = trained.loss.cpu().numpy()
         factors = self.Factored(block.train.counts.astype(np.int64), block.train.values, values, **done)
         upload = dense_upload(factors, block) if self.dense else factors
-        local: Any = LocalNets(download, factors) if plan.shared == "descent" else None
+        local: Any = LocalNets(download, factors) if plan.shared != "frozen" else None
         by_client = np.bincount(block.client_of_user, loss, minlength=block.n_clients)
         return Update(private, upload, by_client / np.maximum(1, np.diff(block.user_start)), local)
 

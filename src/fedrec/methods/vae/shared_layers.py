@@ -99,6 +99,17 @@ class CopiedLayer:
     def backward(self, delta: torch.Tensor, epoch: int) -> torch.Tensor:
         return without_bias(self.own.backward(delta, epoch), self.users)
 
+    def moved(self, inputs: torch.Tensor, deltas: torch.Tensor) -> CopiedLayer:
+        """The copy after a training of which these are the records ``[users, epochs, width]``: its steps once more."""
+        for epoch in range(deltas.shape[1]):
+            self.own.inputs[:, epoch] = with_bias(inputs[:, epoch])
+            self.own.backward(deltas[:, epoch], epoch, want_back=False)
+        return self
+
+    def read(self, inputs: torch.Tensor, epoch: int) -> torch.Tensor:
+        """``[users, in + 1] -> [users, out]`` as the copy is now."""
+        return self.own.forward(inputs.reshape(-1), 0)
+
     @property
     def inputs(self) -> torch.Tensor:
         return inputs_by_user(self.own, self.users)
@@ -129,6 +140,17 @@ class CopiedItems:
     def record(self, delta: torch.Tensor, epoch: int) -> None:
         self.rows.backward(delta, epoch, want_back=False)
         self.bias.backward(delta, epoch, want_back=False)
+
+    def moved(self, deltas: torch.Tensor) -> CopiedItems:
+        """The copy after a training of which these are the records ``[users, epochs, out]``: its steps once more."""
+        for epoch in range(deltas.shape[1]):
+            self.rows.inputs[:, epoch], self.bias.inputs[:, epoch] = self.values[:, epoch], 1
+            self.record(deltas[:, epoch], epoch)
+        return self
+
+    def read(self, now: torch.Tensor, epoch: int) -> torch.Tensor:
+        """As the copy is now; ``now`` ``[interactions]``."""
+        return self.rows.forward(now, 0) + self.bias.forward(self.bias.weights.new_ones(len(self.bias.weights)), 0)
 
     @property
     def deltas(self) -> torch.Tensor:

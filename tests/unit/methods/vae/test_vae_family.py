@@ -486,6 +486,42 @@ def test_evaluated_locally_a_client_has_its_own_copies() -> None:
     assert np.abs(own - method.score(update.private, method.model(download), block)[user]).max() > 1e-3
 
 
+@pytest.mark.parametrize("gradient", ["fresh", "accumulated"])
+def test_copies_that_adam_moved_are_evaluated_as_they_are(monkeypatch: Any, gradient: str) -> None:
+    """Scores right after training are made with the very copies that training left behind."""
+    made: list[OwnLayers] = []
+    keep = OwnLayers.__init__
+
+    def kept(self: OwnLayers, *given: Any, **named: Any) -> None:
+        keep(self, *given, **named)
+        made.append(self)
+
+    method, block = a_method(local_shared="adam", local_gradient=gradient, chunk=100), a_block()
+    server, private = started(method, block)
+    download = method.download(server, block.clients)
+    monkeypatch.setattr(OwnLayers, "__init__", kept)
+    update = method.local_update(private, download, block, Keys(1, 1))
+    ours = len(made) - 7  # behind those of the own encoder: rows and bias of the first layer, five more
+    trained = [layer.weights.clone() for layer in made[ours:]]
+    made.clear()
+    assert isinstance(update.local, LocalNets)
+    own = method.score(update.private, update.local, block)
+    replayed = [layer.weights for layer in made[:7]]
+    assert all(torch.equal(one, other) for one, other in zip(trained, replayed, strict=True))
+    user = 2
+    moved = {name: array.copy() for name, array in server.nets.items()}
+    rows = slice(block.train.start[user], block.train.start[user + 1])
+    moved["items_in"][block.train.values[rows]] = trained[0][rows]
+    moved["bias_in"] = trained[1][user].numpy()
+    deep = ("encoder_mid", "encoder_out", "decoder_in", "decoder_mid", "decoder_out")
+    for name, layer in zip(deep, trained[2:], strict=True):
+        moved[name] = layer.reshape(block.n_users, *moved[name].shape)[user].numpy()
+    after = method.model(type(download)(**moved, alpha=server.alpha))
+    expected = method.score(update.private, after, block)[user]
+    np.testing.assert_allclose(own[user], expected, rtol=1e-3, atol=1e-4)
+    assert np.abs(own[user] - method.score(update.private, method.model(download), block)[user]).max() > 1e-3
+
+
 def test_beta_rises_with_the_rounds() -> None:
     method = a_method(beta=0.8, anneal=4)
     assert [method.plan(Keys(0, number)).beta for number in (1, 2, 5, 9)] == pytest.approx([0, 0.2, 0.8, 0.8])
