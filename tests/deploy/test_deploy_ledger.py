@@ -37,7 +37,8 @@ WORLD = "scale:users=20,items=40,interactions=300"
 
 
 def settings_of(own: dict[str, Any], **more: Any) -> Any:
-    return resolve("fedavg", {"data": WORLD, "rounds": 4, "settings": own, **more})
+    method = more.pop("method", "fedavg")
+    return resolve(method, {"data": WORLD, "rounds": 4, "settings": own, **more})
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_what_was_stored_and_not_marked_when_the_node_died_is_not_noised_again(
 
 
 def test_a_budget_ends_the_nodes_part_with_a_line(tmp_path: Path) -> None:
-    runtime, plan, progress, exchange = federation(tmp_path, settings_of(NOISED), 2)
+    runtime, plan, progress, exchange = federation(tmp_path, settings_of(NOISED, method="fcf"), 2)
     release = gaussian_release(2.0, 4.0)
     budget = release.times(2).epsilon(1e-6) * 1.001
     exchange.options["node1"] = replace(exchange.options["node1"], policy=OwnerPolicy(budget=budget))
@@ -182,7 +183,7 @@ def test_runs_without_noise_spend_without_bound(tmp_path: Path) -> None:
     assert NodeLedger(options.folder, OwnerPolicy()).read().spent().epsilon(1e-6) == inf
     late = Node(replace(options, policy=OwnerPolicy(budget=1e9)), "run-2")
     with pytest.raises(Withheld, match="without bound"):
-        late.meet(Meet("run-2", settings_of(NOISED).model_dump_json(), ()))
+        late.meet(Meet("run-2", settings_of(NOISED, method="fcf").model_dump_json(), ()))
 
 
 def test_accounts_are_the_clients_own_and_add_up_over_runs() -> None:

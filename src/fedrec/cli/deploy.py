@@ -134,6 +134,9 @@ def node(
         typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
+    metrics: Annotated[
+        bool, typer.Option("--share-metrics", help="Send sums of metrics in spite of limits; no noise covers them.")
+    ] = False,
 ) -> None:
     """Start a node with its own data; it runs until it is interrupted, and reconnects by itself.
 
@@ -146,7 +149,8 @@ def node(
 
     if not 0 < delta < 1:
         raise BadInput(f"--delta {delta:g} is not a probability; give a number above 0 and below 1, such as 1e-6")
-    policy = OwnerPolicy(min_noise, inf if max_clip is None else max_clip, inf if budget is None else budget, delta)
+    most, largest = inf if budget is None else budget, inf if max_clip is None else max_clip
+    policy = OwnerPolicy(min_noise, largest, most, delta, metrics)
     own = steps.secure_options(members, sums_key or key.with_name(f"{key.name}.sums"), name, least, colluding)
     steps.node(name, data, folder, server, ca, key, port, typer.echo, secure=own, policy=policy)
 

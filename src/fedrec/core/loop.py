@@ -181,7 +181,12 @@ def _advance(runtime: Runtime, plan: Plan, progress: Progress, record: Record, e
         return
     means = record.valid if plan.select_part == "valid" else record.test
     value = (means or {}).get(plan.select_metric, float("nan"))
-    if value > progress.best_value:
+    part = evaluated.valid if plan.select_part == "valid" else evaluated.test
+    if not part.count and progress.best_value == float("-inf"):  # nobody said how good it is: the last round is taken
+        progress.best_round, progress.best_state = record.round, None
+        progress.best_state = runtime.snapshot() if plan.keep_selected else None
+        progress.best_per_user = evaluated.per_user
+    elif value > progress.best_value:
         progress.best_round, progress.best_value, progress.evaluated_since_best = record.round, value, 0
         progress.best_state = None  # let go of the old copy before the new one is made
         progress.best_state = runtime.snapshot() if plan.keep_selected else None

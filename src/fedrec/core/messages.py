@@ -65,10 +65,8 @@ def item_limits(kind: type[Any], n_items: int | None) -> dict[str, int]:
     return {name: limits[high] for name, high in given.items() if isinstance(high, Limit) and high in limits}
 
 
-def _field(
-    axis: Axis, protect: bool, low: Bound, high: Bound, counted_by: str | None = None, listed: bool = False
-) -> Any:
-    about = {"axis": axis, "protect": protect, "range": Range(low, high), "counted_by": counted_by, "listed": listed}
+def _field(axis: Axis, protect: bool, low: Bound, high: Bound, counted_by: str | None = None, **more: bool) -> Any:
+    about = {"axis": axis, "protect": protect, "range": Range(low, high), "counted_by": counted_by, **more}
     return field(metadata=about)
 
 
@@ -77,13 +75,16 @@ def shared(*, low: Bound = None, high: Bound = None) -> Any:
     return _field(Axis.SHARED, True, low, high)
 
 
-def per_client(protect: bool = True, *, low: Bound = None, high: Bound = None, listed: bool = False) -> Any:
+def per_client(
+    protect: bool = True, *, low: Bound = None, high: Bound = None, listed: bool = False, public: bool = False
+) -> Any:
     """A field stacked over clients; without ``protect`` the privacy chain lets it pass as it is.
 
     ``low`` and ``high`` bound its numbers: a message with others is refused before it is used. ``listed``: rows that a
     client does not list are none of its own (a smaller model has fewer), so they are never filled in, noised or sent.
+    ``public``: it tells nothing of anybody's data (what is drawn, or known to the server from the first meeting on).
     """
-    return _field(Axis.CLIENT, protect, low, high, listed=listed)
+    return _field(Axis.CLIENT, protect, low, high, listed=listed, public=public)
 
 
 def per_user(*, low: Bound = None, high: Bound = None) -> Any:

@@ -107,7 +107,7 @@ def carry_out(
     if progress.best_state is not None:
         runtime.restore(progress.best_state)
     said, origin = prepared.described, prepared.origin
-    result = summary(settings, prepared.method, said, progress, prepared.seconds, runtime, origin)
+    result = summary(settings, prepared.method, said, progress, prepared.seconds, runtime, origin, repeatable=True)
     if folder is not None:
         key = made_key() if settings.histories == "hashed" else None
         known = stored(known_of(prepared.task, prepared.people), prepared.task.protocol.negatives, key)

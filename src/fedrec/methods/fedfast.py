@@ -47,7 +47,7 @@ class FedFastSettings(EmbeddingSettings):
 class TicketUpload(ProfileUpload):
     """A profile upload with a random number that decides who represents a cluster."""
 
-    tickets: NDArray[np.uint32] = per_client(protect=False)  # [clients]
+    tickets: NDArray[np.uint32] = per_client(protect=False, public=True)  # [clients]
 
 
 class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownload]):

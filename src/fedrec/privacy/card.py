@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -13,8 +13,14 @@ from fedrec.privacy.summed import SumNoise
 from fedrec.secure.accounting import spread
 
 REPLACE = "replace: one user's data become any other's; how many users there are, and who takes part, is public"
-OUTSIDE = ("metric sums of the evaluation (of a node, or of a cohort with secure sums over a network; without noise)",)
+OUTSIDE = (
+    "metric sums of the evaluation (of a node, or of a cohort with secure sums over a network; without noise), by "
+    "which a server that makes up the model asks what is in histories",
+)
 """What leaves beside uploads and is never noised."""
+SEED = (
+    "anything, against those who have the run's files: its noise is drawn from the seed in them, as it can be repeated"
+)
 LOSSES = "mean training losses"
 USER, WHOLE_CLIENT = "user", "user (all that one client holds)"
 """The unit where the method bounds each user's part, and where the clip bounds a client's upload as a whole."""
@@ -155,6 +161,11 @@ def of_sums(
         not_covered=OUTSIDE,
         ledger=ledger,
     )
+
+
+def repeatable(card: PrivacyCard) -> PrivacyCard:
+    """The same of a run that can be repeated to the bit, and so its noise."""
+    return card if card.epsilon is None else replace(card, not_covered=(*card.not_covered, SEED))
 
 
 def no_noise(trust: str) -> PrivacyCard:

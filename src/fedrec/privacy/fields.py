@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,27 @@ def open_fields(upload: Upload) -> tuple[str, ...]:
     """The fields that leave as they are: integers, and those that opted out."""
     return tuple(
         name for spec, name, content in contents(upload) if content is not None and not _is_protected(spec, content)
+    )
+
+
+def telling(upload: Upload) -> frozenset[str]:
+    """Those of them that tell of a client's data, so that no bound and no noise covers what they give away."""
+    return frozenset(
+        name
+        for spec, name, content in contents(upload)
+        if content is not None and not spec.metadata.get("public") and not _is_protected(spec, content)
+    )
+
+
+def always_telling(kind: type[Upload]) -> frozenset[str]:
+    """The same by the class alone: fields that are in every upload of this kind."""
+    hints = get_type_hints(kind)
+    return frozenset(
+        spec.name
+        for spec in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if not spec.metadata.get("protect", True)
+        and not spec.metadata.get("public")
+        and type(None) not in get_args(hints[spec.name])
     )
 
 

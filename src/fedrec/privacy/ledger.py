@@ -9,6 +9,7 @@ the client who gave away most.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace
 from math import inf, isinf
 
@@ -113,10 +114,26 @@ class OwnerPolicy:
     """The largest epsilon over all runs, for any client."""
     delta: float = 1e-6
     """The delta that the budget is meant at."""
+    metrics: bool = False
+    """Whether sums of metrics are sent in spite of limits. They carry no noise and nobody counts them, and a server
+    that chooses the model can ask with them what is in a history."""
 
     @property
     def limits(self) -> bool:
         return self.min_noise > 0 or not isinf(self.max_clip) or not isinf(self.budget)
+
+    @property
+    def withholds_metrics(self) -> bool:
+        return self.limits and not self.metrics
+
+    def check_fields(self, method: str, telling: Iterable[str]) -> None:
+        """Refuse uploads with fields that tell of the data and that nothing covers, where there are limits."""
+        found = sorted(telling)
+        if self.limits and found:
+            raise Withheld(
+                f"this node has limits, and {method} sends {', '.join(found)} as they are, which no noise covers; "
+                "secure sums noise them too"
+            )
 
     def check_run(self, noise: float, norm: float) -> None:
         """Refuse a run that noises less or clips less; ``norm`` is infinite where nothing bounds it."""

@@ -83,6 +83,10 @@ def norms_of(
     ``users`` is the most that one client has. The upload of a client is rounded as a whole: where the method bounds
     each user's part, it moves by a share of what all of the client's users add, once with a user and once without.
     """
+    if settings.compress != "none":
+        raise BadInput(
+            f"compress={settings.compress} moves what is clipped beyond its bound; leave it out of noised sums"
+        )
     inside = tuple(name for name, one in fields.items() if one.protected)
     moved, coordinates = ROUNDING[settings.precision], sum(prod(fields[name].shape) for name in inside)
     least = LEAST_MOVED[settings.precision] * sqrt(coordinates)

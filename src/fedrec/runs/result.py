@@ -29,10 +29,14 @@ def summary(
     prepare_seconds: float,
     runtime: Any,
     origin: Origin | None = None,
+    *,
+    repeatable: bool = False,
 ) -> dict[str, Any]:
-    """The result of a run; ``data`` from :func:`describe`."""
+    """The result of a run; ``data`` from :func:`describe`. ``repeatable``: clients draw by the run's seed alone."""
     records = progress.records
     card = card_of(settings, method, records, runtime, 0 if origin is None else origin.rounds)
+    if repeatable:
+        card = cards.repeatable(card)
     best = next((r for r in records if r.round == progress.best_round), records[-1])
     seconds = {part: sum(r.seconds[part] for r in records) for part in ("train", "aggregate", "evaluate")}
     weight = sum(r.participants for r in records) or 1

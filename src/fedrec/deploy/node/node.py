@@ -34,7 +34,7 @@ from fedrec.deploy.node.terms import Terms
 from fedrec.memory import MIB
 from fedrec.methods.registry import find as find_method
 from fedrec.privacy.chain import Chain, outgoing
-from fedrec.privacy.fields import coordinates
+from fedrec.privacy.fields import coordinates, telling
 from fedrec.privacy.ledger import Withheld
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.randomness import Stream
@@ -61,7 +61,7 @@ class Node:
         self.store = NodeStore(options.folder, run)
         self.prepare: Prepare = prepare
         """Reads the node's data; a node's process has it done in a process of its own."""
-        self.coordinates = 1
+        self.coordinates, self.telling = 1, frozenset[str]()
         """Protected numbers in one client's upload, as far as seen."""
 
     def meet(self, word: Meet) -> Hello:
@@ -108,7 +108,7 @@ class Node:
             answer = self._given(ask) or self._work(ask)
             if released:  # before anything is sent, or stored to be sent
                 clients = self.share.block.client_keys[ask.positions]
-                self.releases.charge(self.store.path.name, ask.train, clients, self.coordinates)
+                self.releases.charge(self.store.path.name, ask.train, clients, self.coordinates, self.telling)
             self.store.keep_answer(digest, answer, whose(ask))
             if released:
                 self._mark_released(ask.train)
@@ -225,7 +225,7 @@ class Node:
         if isinstance(out, Collected):
             return self._keep_parts(ask, download, out, tally)
         measured = tally.answer()
-        return replace(out.answer(), valid=measured.valid, test=measured.test)
+        return self.releases.sendable(replace(out.answer(), valid=measured.valid, test=measured.test))
 
     def _train(
         self, ask: Ask, block: Block, private: Any, download: Any, size: int, tally: Tally, out: Outgoing
@@ -245,6 +245,7 @@ class Node:
             update = self._finite(update, ask, positions)
             self.coordinates = max(self.coordinates, int(coordinates(update.upload, part).max(initial=0)))
             scatter(private, block, positions, update.private)
+            self.telling |= telling(update.upload)
             sent = self.chain.apply(update.upload, part, keys)
             out.add(positions, sent, received, update.loss)
             if ask.local:
@@ -293,7 +294,8 @@ class Node:
         """What waits to be summed stays here; the answer says no more than that it waits."""
         if ask.evaluate or ask.local:
             for part, values in tally.values().items():
-                collected.add_metrics(part, self.share.block.user_start, values, sorted(tally.metrics.names))
+                told = {} if self.options.policy.withholds_metrics else values  # of nobody: zeros
+                collected.add_metrics(part, self.share.block.user_start, told, sorted(tally.metrics.names))
         agreed = agreement(self.store.read_json("job.json")["settings"], download)
         number, made = str(sum_number(ask.evaluate, ask.train)), secrets.token_hex(8)
         self.store.write(PARTS, collected.parts, number=number, agreed=agreed, made=made)

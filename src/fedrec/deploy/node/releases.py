@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -12,12 +13,14 @@ import numpy as np
 
 from fedrec.core.method import Method
 from fedrec.core.sums import SumField
-from fedrec.deploy.messages.letters import Ask
+from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.node.ledger import NodeLedger
 from fedrec.deploy.node.share import NodeOptions, Share
 from fedrec.deploy.node.summing import sum_shapes
+from fedrec.evaluation.sums import MetricSums
 from fedrec.keyed import U64
 from fedrec.privacy.accountant import local_release
+from fedrec.privacy.fields import always_telling
 from fedrec.privacy.guard import NoiseGuard, release_of_plan
 from fedrec.privacy.spending import UNBOUNDED
 from fedrec.privacy.summed import norms_of
@@ -46,16 +49,29 @@ class Releases:
         """Whether each round is answered once only: where noise hides anything, or the owner sets limits."""
         return self.method.settings.noise > 0 or self.policy.limits
 
+    def sendable(self, answer: Answer) -> Answer:
+        """What leaves beside uploads: neither losses nor metrics where the owner has limits, since no noise covers
+        them, and with a model of its choice a server asks by them what is in a history."""
+        if not self.policy.limits:
+            return answer
+        kept = replace(answer, loss=0.0)
+        return replace(kept, valid=MetricSums(), test=MetricSums()) if self.policy.withholds_metrics else kept
+
     def allow(self, secure: bool = False) -> None:
         """Refuse a run that the owner does not want, before anything is prepared; secure sums come with their plans."""
         settings, bounded = self.method.settings, self.method.contribution()
         norm = settings.clip or (inf if bounded is None else bounded.norm)
         if not secure:
             self.policy.check_run(settings.noise, norm)
+            self.policy.check_fields(self.method.name, always_telling(self.method.Upload))
         self.policy.check_budget(self.ledger.read())
 
-    def charge(self, run: str, round: int, clients: U64, coordinates: int) -> None:
-        """Charge the uploads of these clients; raises where the budget does not allow them."""
+    def charge(
+        self, run: str, round: int, clients: U64, coordinates: int, telling: frozenset[str] = frozenset()
+    ) -> None:
+        """Charge the uploads of these clients; raises where the budget does not allow them, and where the owner has
+        limits and some of their fields, those ``telling``, leave as they are."""
+        self.policy.check_fields(self.method.name, telling)
         spent, _ = local_release(self.method.settings, coordinates, self.method.contribution())
         self.ledger.charge(run, round, clients, spent)
 

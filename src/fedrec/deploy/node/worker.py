@@ -31,15 +31,18 @@ ENTRIES: dict[str, Callable[[Any], Any]] = {
     "repeatable": bool,
 }
 """Options that the node's configuration can have, there with dashes in their names; what each is read as."""
-LIMITS = tuple(field.name for field in fields(OwnerPolicy))
-"""Entries of the node's configuration that are its owner's."""
+LIMITS: dict[str, Callable[[Any], Any]] = {
+    field.name: (lambda said: str(said) == "True") if field.default is False else float for field in fields(OwnerPolicy)
+}
+"""Entries of the node's configuration that are its owner's, and what each is read as."""
 
 
 def options_of(config: dict[str, Any]) -> NodeOptions:
     """The node's options out of its configuration file; an empty name or path is none."""
     said = {name: (config.get(name.replace("_", "-")), kind) for name, kind in ENTRIES.items()}
     given = {name: kind(v) for name, (v, kind) in said.items() if v or (v is not None and kind not in (str, Path))}
-    return NodeOptions(**given, policy=OwnerPolicy(**{name: float(config[name]) for name in LIMITS if name in config}))
+    own = {name: kind(config[name]) for name, kind in LIMITS.items() if name in config}
+    return NodeOptions(**given, policy=OwnerPolicy(**own))
 
 
 def config_of(options: NodeOptions) -> dict[str, Any]:

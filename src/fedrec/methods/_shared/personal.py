@@ -82,7 +82,7 @@ class TicketUpload(ItemUpload):
     """Changes, the number of training interactions, and a random number that decides who is aggregated."""
 
     sizes: NDArray[np.int32] = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients]
-    tickets: NDArray[np.uint32] = per_client(protect=False)  # [clients]
+    tickets: NDArray[np.uint32] = per_client(protect=False, public=True)  # [clients]
 
 
 class PersonalMethod(EmbeddingMethod[S, P, U, D]):

@@ -64,7 +64,7 @@ class FewUpload(messages.Upload):
     ids: Int32 = per_client(protect=False, low=0, high=Limit.ITEMS)  # [clients, rows]
     values: Float32 = per_client()  # [clients, rows, d]
     sizes: NDArray[np.int32] = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients] |D_u|
-    tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients]
+    tickets: NDArray[np.uint32] | None = per_client(protect=False, public=True)  # [clients]
     subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")  # [interactions, k] X_u
     components: Float32 | None = per_client(protect=False)  # never here: one shape for both modes
     gains: Float32 | None = per_client(protect=False)  # nor this

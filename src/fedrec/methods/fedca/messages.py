@@ -59,7 +59,9 @@ class FedCaUpload(messages.Upload):
     tables: Float32 = per_client()  # [clients, n_items, d] Q_u
     networks: dict[str, Array] = per_client()  # [clients, ...]
     sizes: NDArray[np.int32] | None = per_client(protect=False, low=0, high=Limit.OWNED)  # [clients] |D_u|
-    tickets: NDArray[np.uint32] | None = per_client(protect=False)  # [clients] the lowest share r is aggregated
+    tickets: NDArray[np.uint32] | None = per_client(
+        protect=False, public=True
+    )  # [clients] the lowest share r is aggregated
     # [interactions, k] X_u; has noise of its own
     subspaces: Float32 | None = per_interaction(protect=False, counted_by="sizes")
     components: Float32 | None = per_client(protect=False)  # [clients, k, d] instead of X_u, as coded

@@ -147,7 +147,7 @@ class TwinFactored(FactoredUpload):
 class DenseUpload(messages.Upload):
     """Accumulated gradients of the shared layers, whole; summed over the client's users."""
 
-    users: Int64 = per_client(protect=False, low=Limit.USERS, high=Limit.USERS)  # [clients] how many
+    users: Int64 = per_client(protect=False, low=Limit.USERS, high=Limit.USERS, public=True)  # [clients] how many
     items_in: Rows = per_client()
     bias_in: Float32 = per_client()
     encoder_mid: Float32 = per_client()
