@@ -28,6 +28,7 @@ from fedrec.deploy.watching import RunFailed, Watch, interruptible
 from fedrec.errors import BadInput
 from fedrec.evaluation.headline import headline
 from fedrec.privacy.ledger import OwnerPolicy
+from fedrec.runs.alone import alone
 from fedrec.runs.atomic import private_folder, writing_to
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
@@ -53,7 +54,8 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
     check_place(host, port)
     with writing_to(state, "--state"):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with interruptible(), Cluster(home, port, files, host=host) as cluster:
+    # a second server would write its own secrets over those that the first one's processes were started with
+    with alone(home, "--state"), interruptible(), Cluster(home, port, files, host=host) as cluster:
         cluster.start_link(home / "state.db")
         crew = cluster.crew
         say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
@@ -100,9 +102,9 @@ def node(
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
-    command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
-    say(f"{name}: {users} users, {interactions} interactions; connecting to {server_address}")
-    with interruptible(), Crew(home) as crew:
+    with alone(home, "--folder"), interruptible(), Crew(home) as crew:
+        command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
+        say(f"{name}: {users} users, {interactions} interactions; connecting to {server_address}")
         end = time.monotonic() + patience
         while True:
             news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))

@@ -17,7 +17,7 @@ except ImportError:  # Windows has no such lock
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path, option: str = "--out") -> Iterator[None]:
     """Nobody else works in this folder meanwhile; that somebody does is bad input. It is made where it is not there.
 
     The folder itself is locked, so that there is no file to be left behind, and a killed process lets go of it.
@@ -25,12 +25,12 @@ def alone(folder: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with writing_to(folder, "--out"):
+    with writing_to(folder, option):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     try:
         if not locked(handle):
-            raise BadInput(f"another fedrec works in {folder}; wait for it, or choose another --out")
+            raise BadInput(f"another fedrec works in {folder}; wait for it, or choose another {option}")
         yield
     finally:
         os.close(handle)
