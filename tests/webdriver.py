@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ def programs() -> tuple[str, str] | None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver = shutil.which("chromedriver")
     return (browser, driver) if browser and driver else None
+
+
+def wait(true: Callable[[], Any], what: str) -> None:
+    """Until something is so, for a minute at most."""
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
 
 
 class Browser:
@@ -80,7 +89,10 @@ class Browser:
         return self._call(verb, f"/session/{self.session}{path}", body)
 
     def open(self, page: Path) -> None:
-        self.do("POST", "/url", {"url": page.resolve().as_uri()})
+        self.visit(page.resolve().as_uri())
+
+    def visit(self, address: str) -> None:
+        self.do("POST", "/url", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
         """The value that a script returns."""

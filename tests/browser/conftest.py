@@ -49,7 +49,10 @@ def runs(method: str, level: float, protocol: str = "strict", seeds: tuple[int, 
 def comparison_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     levels = {"fedavg": 0.3, "fcf": 0.25, "fedca": 0.4, "ease": 0.5, "popularity": 0.28, "local": 0.1, "random": 0.05}
     every = [run for method, level in levels.items() for run in runs(method, level)]
-    lost = [Failure("fedmf", 0, "FloatingPointError: <script>alert(1)</script> & no more")]
+    lost = [
+        Failure("fedmf", 0, "FloatingPointError: <script>alert(1)</script> & no more"),
+        Failure("fcf", 1, "OSError: " + "a/long_place" * 9),
+    ]
     found = compare_runs(every, failures=lost, chance={"HR@10/99": 0.1, "NDCG@10": 0.03})
     path = tmp_path_factory.mktemp("page") / "compare.html"
     path.write_text(comparison_page(found, "fedrec compare fedavg fcf"), encoding="utf-8")

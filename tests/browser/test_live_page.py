@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,21 +18,10 @@ from fedrec.runs.folder import RunFolder
 from fedrec.serve.following import Followed, Follower
 from fedrec.serve.live import live_app, parts_of, watched
 from serving import running
-from webdriver import Browser
+from webdriver import Browser, wait
 
 SETTINGS = resolve("fedspectral", {"data": "demo", "rounds": 5, "settings": {"k": 4}})
 PATH = "return (document.querySelector('svg.chart path.curve') || {getAttribute: () => ''}).getAttribute('d')"
-
-
-def visit(browser: Browser, address: str) -> None:
-    browser.do("POST", "/url", {"url": address})
-
-
-def wait(true: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
 
 
 def test_the_page_follows_a_run(tmp_path: Path, browser: Browser) -> None:
@@ -45,7 +32,7 @@ def test_the_page_follows_a_run(tmp_path: Path, browser: Browser) -> None:
     browser.prefer("dark")
     browser.log("browser")
     with watched(tmp_path / "run", every=0.05) as address:
-        visit(browser, address)
+        browser.visit(address)
         wait(lambda: "it has not begun" in browser.run(text), "a page before the run")
         folder = RunFolder.create(tmp_path / "run", SETTINGS)
 
@@ -76,7 +63,7 @@ def test_a_folder_of_runs_is_a_list(tmp_path: Path, browser: Browser) -> None:
             )
     ending = threading.Event()
     with running(live_app(Follower(tmp_path), ending, 0.05), ending) as found:
-        visit(browser, found.base)
+        browser.visit(found.base)
         rows = "return [...document.querySelectorAll('#live-runs tbody tr')].map(row => row.innerText)"
         wait(lambda: browser.run(rows), "the list")
         shown = browser.run(rows)
@@ -101,7 +88,7 @@ def test_names_and_histories_of_others_are_text(tmp_path: Path, browser: Browser
     folder.append(Record(3, float("nan"), 7, {"HR@10": float("nan")}, None, seconds, bytes_))
     ending = threading.Event()
     with running(live_app(Follower(tmp_path), ending, 0.05), ending) as found:
-        visit(browser, found.base)
+        browser.visit(found.base)
         text = "return document.getElementById('main').innerText"
         wait(lambda: "onerror" in browser.run(text), "the list")
         browser.click("#live-runs a")
@@ -109,7 +96,7 @@ def test_names_and_histories_of_others_are_text(tmp_path: Path, browser: Browser
         assert browser.run("return window.hurt") is None
         assert browser.run("return document.querySelectorAll('#main img').length") == 0
         assert browser.run("return location.pathname") == "/"
-        visit(browser, f"{found.base}/?run={HOSTILE.replace(' ', '%20').replace('&', '%26')}")
+        browser.visit(f"{found.base}/?run={HOSTILE.replace(' ', '%20').replace('&', '%26')}")
         assert browser.run("return window.hurt") is None
         assert found.get(f"/events?run={'x' * 5000}").status == 404
 

@@ -111,7 +111,7 @@ def _seen(address: str, lost: str, pictures: Path, profile: Path) -> None:
     try:
         browser.size(390, 844, phone=True)
         browser.prefer("dark")
-        browser.do("POST", "/url", {"url": address})
+        browser.visit(address)
         wait(lambda: "of 500" in browser.run(TEXT), "the page")
         points = len(re.findall("[ML]", browser.run(CURVE)))
         wait(lambda: len(re.findall("[ML]", browser.run(CURVE))) > max(2, points), "a curve that grows")

@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_a_killed_servers_run_is_not_called_running(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run", SETTINGS)
+    folder = RunFolder.create(tmp_path / "my run", SETTINGS)
     write_served(folder.path, done=False, state="running")
     (folder.path / pulse.PULSE).touch()
     assert pulse.state_of(folder.path) == "running"
@@ -53,7 +53,7 @@ def test_a_killed_servers_run_is_not_called_running(tmp_path: Path) -> None:
     line = status(folder)[0]
     assert "interrupted" in line
     assert "10 min ago" in line
-    assert "--resume" in line
+    assert f"--resume '{folder.path}'`" in line
 
 
 def test_a_simulation_has_no_server_to_wait_for(tmp_path: Path) -> None:

@@ -106,12 +106,12 @@ class Loopback(Simulator):
                 watch.look()
                 stopped = [n for n, member in cluster.crew.members.items() if n != "run" and member.poll() is not None]
                 if stopped:
-                    raise RunFailed(f"{stopped[0]} stopped:\n{cluster.crew.tail(stopped[0])}")
+                    raise RunFailed(f"{stopped[0]} stopped: {cluster.crew.last_words(stopped[0])}")
                 time.sleep(0.2)
             watch.look()
             said = read_served(folder.path) or {}
             if not said.get("done"):
-                raise RunFailed(said.get("reason") or f"the run stopped:\n{cluster.crew.tail('run', 30)}")
+                raise RunFailed(said.get("reason") or f"the run stopped: {cluster.crew.last_words('run')}")
 
     def expected_of_server(self) -> Expected:
         """What the server's checkpoint must be: it has no private state."""

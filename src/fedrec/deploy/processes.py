@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from fedrec.deploy.last_words import last_words
 from fedrec.deploy.ports import listening
 from fedrec.runs.atomic import private_folder, private_opener, write_text
 
@@ -37,7 +38,7 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 
 
 class StartFailed(RuntimeError):
-    """A Flower process that did not come up; the message ends with its log."""
+    """A Flower process that did not come up; the message says what it said last."""
 
 
 def program(name: str) -> str:
@@ -79,6 +80,8 @@ class Crew:
     home: Path
     tag: str = field(default_factory=lambda: secrets.token_hex(8))
     members: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _began: dict[str, int] = field(default_factory=dict)
+    """Where in its log a member's own words begin: what earlier ones said stays there."""
 
     def start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Start a process in a group of its own, its output in ``home/NAME.log``."""
@@ -86,6 +89,7 @@ class Crew:
         for database in self.home.glob("state.db*"):  # of a server that was first started by an earlier version
             database.chmod(0o600)
         with open(self.log(name), "ab", opener=private_opener) as output:
+            self._began[name] = output.tell()
             member = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -105,14 +109,26 @@ class Crew:
         path = self.log(name)
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.is_file() else ""
 
+    def said(self, name: str) -> str:
+        """What a member has said since it was started here."""
+        if name not in self._began:
+            return ""
+        with open(self.log(name), "rb") as log:
+            log.seek(self._began[name])
+            return log.read().decode(errors="replace")
+
+    def last_words(self, name: str) -> str:
+        """Why a member ended, as far as it said so."""
+        return last_words(self.said(name))
+
     def wait_for_port(self, name: str, port: int, host: str = "127.0.0.1", seconds: float = 300.0) -> None:
         """Until a member listens on its port; one that stops is not waited for."""
         end = time.monotonic() + seconds
         while not listening(port, host):
             if self.members[name].poll() is not None:
-                raise StartFailed(f"{name} stopped with {self.members[name].returncode}:\n{self.tail(name)}")
+                raise StartFailed(f"{name} stopped with {self.members[name].returncode}: {self.last_words(name)}")
             if time.monotonic() > end:
-                raise StartFailed(f"{name} does not listen on port {port} after {seconds:g} s:\n{self.tail(name)}")
+                raise StartFailed(f"{name} does not listen on port {port} after {seconds:g} s: {self.last_words(name)}")
             time.sleep(0.1)
 
     def kill(self, name: str) -> None:

@@ -60,7 +60,7 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
         crew = cluster.crew
         say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
         crew.members["superlink"].wait()
-        raise StartFailed(f"the server stopped:\n{crew.tail('superlink')}")
+        raise StartFailed(f"the server stopped: {crew.last_words('superlink')}; its log is {crew.log('superlink')}")
 
 
 def admit(state: Path, public_key: Path, name: str | None = None) -> str:
@@ -108,19 +108,19 @@ def node(
         end = time.monotonic() + patience
         while True:
             news = News(crew.log("supernode"), lambda line: say(f"{name}: {line}"))
-            before = news.place
             member = crew.start("supernode", command)
             while (status := member.poll()) is None:
                 news.look()
                 time.sleep(0.3)
             news.look()
-            said = crew.log("supernode").read_bytes()[before:].decode(errors="replace")
+            said = crew.said("supernode")
             # Flower says 305, or nothing where the door turns the node away; a wrong certificate stays wrong
             refused = "handshake" not in said and (
                 f"Exit Code: {REFUSED}" in said or turned_away(server_address, ca.resolve(), key.resolve())
             )
             if not refused:
-                raise StartFailed(f"the node stopped with status {status}:\n{crew.tail('supernode')}")
+                words = f"{crew.last_words('supernode')}; its log is {crew.log('supernode')}"
+                raise StartFailed(f"the node stopped with status {status}: {words}")
             if time.monotonic() > end:
                 raise StartFailed("the server does not let this node in: its key is not registered, or was revoked")
             say("the server does not let this node in (not registered, or still counted as online): trying again")
@@ -200,7 +200,8 @@ def run(
         said = read_served(folder.path) or {}
         if not said.get("done"):
             stopped = said.get("state") == "stopped"
-            ended = "the run was stopped" if stopped else f"the run ended:\n{crew.tail('run', 30)}"
+            words = f"the run ended: {crew.last_words('run')}; the server's log is {crew.log('superlink')}"
+            ended = "the run was stopped" if stopped else words
             raise RunFailed(said.get("reason") or ended)
     return folder.result()
 
@@ -225,7 +226,7 @@ class _Ending:
             return not alive(self.folder)
         if member.poll() is None or going_on(self.home) is not None:  # this one, or the one that it waits for
             return False
-        if said is not None or STARTED not in self.crew.tail("run"):
+        if said is not None or STARTED not in self.crew.said("run"):
             return True
         self.quiet_since = self.quiet_since or time.monotonic()
         return time.monotonic() - self.quiet_since > 4 * SILENT

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,8 @@ class RunFolder:
 
     def result(self) -> dict[str, Any]:
         if not self.finished:
-            raise BadInput(f"{self.path} is not finished; continue it with `fedrec run --resume {self.path}`")
+            again = f"fedrec run --resume {quote(str(self.path))}"
+            raise BadInput(f"{self.path} is not finished; continue it with `{again}`")
         path = self.path / RESULT
         data = path.read_bytes()
         if self._manifest is not None:

@@ -5,22 +5,26 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from fedrec.report.page.parts import Section, join
+from fedrec.report.page.parts import Section, attributes, join
 from fedrec.report.page.render import Page, render
 
 
 def docs_page(openapi: dict[str, Any]) -> str:
     """Every route with what it takes."""
-    routes = ((path, verb, about) for path, verbs in openapi["paths"].items() for verb, about in verbs.items())
+    routes = [
+        (path, f"{verb.upper()} {path.replace(':path', '')}", about)
+        for path, verbs in openapi["paths"].items()
+        for verb, about in verbs.items()
+    ]
     sections = [
-        Section(f"route-{number}", f"{verb.upper()} {path.replace(':path', '')}", _body(about, openapi), path)
-        for number, (path, verb, about) in enumerate(routes)
+        Section(f"route-{number}", route, _body(route, about, openapi), path)
+        for number, (path, route, about) in enumerate(routes)
     ]
     lead = 'Errors are one line of JSON: {"error": "..."}. The same as a document for programs: /openapi.json'
     return render(Page(f"fedrec {openapi['info']['version']}: what this service answers", lead, sections))
 
 
-def _body(about: dict[str, Any], openapi: dict[str, Any]) -> str:
+def _body(route: str, about: dict[str, Any], openapi: dict[str, Any]) -> str:
     rows = [
         (p["name"], p["in"], p.get("required", False), p["schema"], p.get("description", ""))
         for p in about.get("parameters", [])
@@ -36,7 +40,8 @@ def _body(about: dict[str, Any], openapi: dict[str, Any]) -> str:
         f'<td class="left">{escape(text)}</td></tr>'
         for name, place, needed, schema, text in rows
     )
-    table = f'<div class="scroll" tabindex="0"><table><tbody>{lines}</tbody></table></div>' if rows else ""
+    region = attributes(cls="scroll", role="region", tabindex=0, aria_label=f"what {route} takes")
+    table = f"<div{region}><table><tbody>{lines}</tbody></table></div>" if rows else ""
     return f"<p>{escape(about.get('summary', ''))}</p>{table}"
 
 

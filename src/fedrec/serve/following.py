@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -44,12 +45,14 @@ class Followed:
         mark = tuple(file_mark(self.path / name) for name in (SETTINGS, ROUNDS, RESULT))
         if mark == self._mark:
             return
+        before, self._mark = self._mark, None  # where something is wrong, the next look is a new one
         folder = RunFolder(self.path)
         try:
             if not (self.path / SETTINGS).is_file():
-                self.problem = "it has not begun"
+                self.problem = "it has not begun" if self.settings is None else "it is gone"
                 return
-            self.settings = self.settings or folder.settings()
+            if before is None or mark[0] != before[0]:  # another run may have come in its place
+                self.settings = folder.settings()
             self.records = folder.records()
             self.result = folder.result() if folder.finished else None
             self._mark, self.problem = mark, ""
@@ -80,7 +83,7 @@ class Followed:
     @property
     def left(self) -> float | None:
         """Seconds to the last round, at most; None where that is not known."""
-        if self.result is not None or not self.records:
+        if self.problem or self.result is not None or not self.records:
             return None
         return self.seconds_a_round * (self.rounds - self.done)
 
@@ -99,7 +102,8 @@ class Followed:
                 return self._odd(problem)
         quiet = self.silence()
         if quiet > SILENT + 10 * self.seconds_a_round:
-            return f"silent for {duration(quiet)}; if it was cut off: fedrec run --resume {self.path}"
+            again = f"fedrec run --resume {shlex.quote(str(self.path))}"
+            return f"silent for {duration(quiet)}; if it was cut off: {again}"
         return "running"
 
     def _odd(self, problem: Exception) -> str:
@@ -132,7 +136,7 @@ class Follower:
             raise BadInput(f"{path} is not a folder; give a run's folder, or one with runs below it")
         self.one = waits or (path / SETTINGS).is_file()
         self._known: dict[Path, Followed] = {}
-        if not self.one and not self.runs():
+        if not waits and not self.runs():
             raise BadInput(f"{path} has no runs below it; give a run's folder, or one with runs below it")
 
     def runs(self) -> list[Followed]:

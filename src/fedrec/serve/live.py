@@ -75,8 +75,14 @@ def parts_of(follower: Follower, name: str | None = None) -> dict[str, str]:
     runs = follower.runs()
     if follower.one or name is not None:
         chosen = next((run for run in runs if follower.one or follower.name(run) == name), None)
-        return dict.fromkeys(PLACES, "") if chosen is None else run_parts(chosen)
+        return gone_parts() if chosen is None else run_parts(chosen)
     return {**dict.fromkeys(PLACES, ""), **list_parts(follower, runs)}
+
+
+def gone_parts() -> dict[str, str]:
+    """A run of a list whose folder has been taken away while its page was open."""
+    about = "no run of this name is here any more; if it comes back, it is shown again"
+    return {**dict.fromkeys(PLACES, ""), "state": tiles([Tile("state", "it is gone", about)])}
 
 
 def run_parts(run: Followed) -> dict[str, str]:

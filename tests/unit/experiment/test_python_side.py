@@ -14,7 +14,9 @@ import pytest
 import fedrec
 from command_line import Cli
 from fedrec.errors import BadInput
+from fedrec.experiment.resolve import resolve
 from fedrec.report.figures.files import save
+from fedrec.runs.folder import RunFolder
 
 
 @pytest.fixture
@@ -138,6 +140,12 @@ def test_an_interrupt_says_how_to_go_on(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert "`fedrec run --resume 'my run'` goes on" in done.err
     assert cli("run", "fcf").err == ""
     assert not Path("runs").exists()
+
+
+def test_a_run_that_is_not_finished_says_how_to_go_on(cli: Cli) -> None:
+    RunFolder.create(Path("my run"), resolve("fcf", {"data": "demo"}))
+    with pytest.raises(BadInput, match="`fedrec run --resume 'my run'`"):
+        RunFolder.open(Path("my run")).result()
 
 
 def test_shells_can_complete(cli: Cli) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,40 @@ def test_a_run_that_fails_in_a_way_nobody_foresaw_is_one_among_others(
     assert "4 runs" in json.dumps(parts_of(follower))
     follower.runs()
     assert sum("odd" in line.getMessage() for line in caplog.records) == 1
+
+
+def test_a_run_that_was_away_for_a_moment_is_followed_again(tmp_path: Path) -> None:
+    path = made(tmp_path / "a", {}, {})
+    follower = Follower(path)
+    (run,) = follower.runs()
+    path.rename(tmp_path / "away")
+    follower.runs()
+    assert (run.state(), run.done, run.left) == ("it is gone", 2, None)
+    (tmp_path / "away").rename(path)
+    follower.runs()
+    assert run.state() == "running"
+    path.rename(tmp_path / "away")
+    RunFolder.create(path, SETTINGS.model_copy(update={"rounds": 7}))  # another one in its place
+    follower.runs()
+    assert (run.rounds, run.done) == (7, 0)
+
+
+def test_a_run_that_goes_before_anybody_looks_was_there(tmp_path: Path) -> None:
+    follower = Follower(made(tmp_path / "a", {}))
+    shutil.rmtree(tmp_path / "a")
+    assert "it is gone" in parts_of(follower)["state"]
+
+
+def test_a_run_that_is_gone_from_a_list_is_said_to_be_gone(tmp_path: Path) -> None:
+    made(tmp_path / "b", {})
+    follower = Follower(tmp_path)
+    assert "it is gone" in parts_of(follower, "a")["state"]
+
+
+def test_the_command_that_goes_on_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path / "my run's", {})
+    now = time.time()
+    monkeypatch.setattr("fedrec.serve.following.time.time", lambda: now + 3600)
+    (run,) = Follower(tmp_path).runs()
+    command = run.state().partition(": ")[2]
+    assert shlex.split(command) == ["fedrec", "run", "--resume", str(tmp_path / "my run's")]

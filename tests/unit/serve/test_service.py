@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import logging
+import re
 import shutil
 import socket
 import sys
@@ -193,6 +194,11 @@ def test_search_health_and_documents(served: Running) -> None:
     assert "POST /recommend/batch" in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace
     assert "https://" not in page
+    regions = re.findall(r'<[^>]*tabindex="0"[^>]*>', page)
+    assert len(regions) >= 4
+    assert all('role="region"' in region for region in regions)
+    names = [re.search('aria-label="(.+?)"', region) for region in regions]
+    assert len({name[1] for name in names if name}) == len(regions)
 
 
 def test_beginnings_come_first_in_a_search() -> None:

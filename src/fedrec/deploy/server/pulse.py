@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from fedrec.deploy.server.job import read_served
 
@@ -75,7 +76,8 @@ def state_of(folder: Path) -> str:
         return state
     quiet = silence(folder)
     since = "" if quiet is None else f" {duration(quiet)} ago"
-    return f"interrupted (the server was last heard of{since}; go on with `fedrec deploy run --resume {folder}`)"
+    again = f"fedrec deploy run --resume {quote(str(folder))}"
+    return f"interrupted (the server was last heard of{since}; go on with `{again}`)"
 
 
 def duration(seconds: float) -> str:

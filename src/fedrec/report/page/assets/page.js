@@ -22,10 +22,21 @@
   button.hidden = false;
 })();
 
+// What came later than the page takes the place of what a bound element shows: by the element, what does that.
+const renewals = new WeakMap();
+const dress = (element, as) => { for (const { name, value } of as.attributes) element.setAttribute(name, value); };
+
 // --- tables: a click on a heading sorts by it; numbers by value, cells without one always last
-for (const table of document.querySelectorAll("table.sortable")) {
+function bindTable(table) {
   const body = table.tBodies[0];
-  const original = [...body.rows];
+  let original = [...body.rows];
+  const arrange = () => {
+    const head = table.querySelector("thead th[aria-sort]");
+    const rows = head ? sorted(original, head) : original;
+    const held = document.activeElement;
+    rows.forEach((row, i) => { if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] ?? null); });
+    if (body.contains(held)) held.focus({ preventScroll: true });  // a row that is moved loses the focus
+  };
   for (const head of table.querySelectorAll("thead th[data-column]")) {
     const button = document.createElement("button");
     button.type = "button";
@@ -37,25 +48,45 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const next = { null: numeric ? "descending" : "ascending", descending: numeric ? "ascending" : null,
         ascending: numeric ? null : "descending" }[now];
       for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
-      if (!next) { body.append(...original); return; }
-      head.setAttribute("aria-sort", next);
-      const sign = next === "ascending" ? 1 : -1;
-      const column = Number(head.dataset.column);
-      const value = (row) => {
-        const cell = row.cells[column];
-        if (!numeric) return cell.textContent.toLowerCase();
-        return cell.dataset.v === undefined ? NaN : Number(cell.dataset.v);
-      };
-      const sorted = [...original].sort((a, b) => {
-        const [x, y] = [value(a), value(b)];
-        if (!numeric) return sign * x.localeCompare(y);
-        if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
-        return sign * (x - y);
-      });
-      body.append(...sorted);
+      if (next) head.setAttribute("aria-sort", next);
+      arrange();
     });
   }
+  renewals.set(table, (now) => {
+    const link = (row) => row.querySelector("a[href]")?.getAttribute("href");
+    const kept = new Map(original.filter(link).map((row) => [link(row), row]));
+    original = [...now.tBodies[0].rows].map((row) => {
+      const old = kept.get(link(row));
+      if (!old) return row;
+      [...old.cells].slice(1).forEach((cell) => cell.remove());  // not the first: its link may have the focus
+      old.append(...[...row.cells].slice(1));
+      return old;
+    });
+    const held = body.contains(document.activeElement);
+    const rows = new Set(original);
+    [...body.rows].forEach((row) => { if (!rows.has(row)) row.remove(); });
+    arrange();
+    if (held && !body.contains(document.activeElement)) table.closest(".scroll").focus({ preventScroll: true });
+  });
 }
+
+function sorted(rows, head) {
+  const numeric = head.dataset.kind === "number";
+  const sign = head.getAttribute("aria-sort") === "ascending" ? 1 : -1;
+  const column = Number(head.dataset.column);
+  const value = (row) => {
+    const cell = row.cells[column];
+    if (!numeric) return cell.textContent.toLowerCase();
+    return cell.dataset.v === undefined ? NaN : Number(cell.dataset.v);
+  };
+  return [...rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (!numeric) return sign * x.localeCompare(y);
+    if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
+    return sign * (x - y);
+  });
+}
+document.querySelectorAll("table.sortable").forEach(bindTable);
 
 // --- figures: the value under the pointer
 const digits = (value) => (Math.abs(value) >= 100 ? value.toFixed(1) : value.toFixed(4));
@@ -92,16 +123,21 @@ function tipOf(figure) {
 }
 
 function bindCurves(figure) {
-  const data = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
+  const block = figure.querySelector("script[type='application/json']");
+  let data = JSON.parse(block.textContent);
   const tip = tipOf(figure);
   const hidden = new Set();
+  const afresh = [];  // what each chart does when other data has come
   for (const svg of figure.querySelectorAll("svg.chart")) {
-    const guide = svg.querySelector(".guide");
-    const { left, right, width } = svg.dataset;
-    const [first, last] = [data.rounds[0], data.rounds[data.rounds.length - 1]];
-    const place = (round) => Number(left) + (Number(right) - Number(left)) * (last > first ? (round - first) / (last - first) : 0);
+    const place = (round) => {
+      const { left, right } = svg.dataset;
+      const [first, last] = [data.rounds[0], data.rounds[data.rounds.length - 1]];
+      return Number(left) + (Number(right) - Number(left)) * (last > first ? (round - first) / (last - first) : 0);
+    };
     let at = data.rounds.length - 1;
+    let shown = null;
     const show = (clientY) => {
+      const guide = svg.querySelector(".guide");
       const box = svg.getBoundingClientRect();
       const x = place(data.rounds[at]);
       guide.setAttribute("x1", x);
@@ -110,12 +146,22 @@ function bindCurves(figure) {
       const rows = data.series.map((s, i) => [s.name, s.values[at], s.cls, i])
         .filter(([, value, , i]) => value !== null && !hidden.has(i)).sort((a, b) => b[1] - a[1])
         .map(([name, value, cls]) => [name, digits(value), cls]);
-      tip.show(`round ${data.rounds[at]}`, rows, box.left + x * box.width / Number(width), clientY ?? box.top + box.height / 2);
+      tip.show(`round ${data.rounds[at]}`, rows, box.left + x * box.width / Number(svg.dataset.width), clientY ?? box.top + box.height / 2);
+      shown = { round: data.rounds[at], clientY };
     };
-    const hide = () => { guide.style.visibility = "hidden"; tip.hide(); };
+    const hide = () => {
+      svg.querySelector(".guide").style.visibility = "hidden";
+      tip.hide();
+      shown = null;
+    };
+    afresh.push(() => {
+      const round = shown?.round ?? Infinity;
+      at = Math.max(0, data.rounds.findLastIndex((one) => one <= round));  // of many rounds not each is kept
+      if (shown) show(shown.clientY);
+    });
     const point = (event) => {
       const box = svg.getBoundingClientRect();
-      const x = (event.clientX - box.left) * Number(width) / box.width;
+      const x = (event.clientX - box.left) * Number(svg.dataset.width) / box.width;
       let best = Infinity;
       data.rounds.forEach((round, i) => { const far = Math.abs(place(round) - x); if (far < best) { best = far; at = i; } });
       show(event.clientY);
@@ -147,6 +193,18 @@ function bindCurves(figure) {
     key.addEventListener("pointerenter", () => alone(true));
     key.addEventListener("pointerleave", () => alone(false));
   }
+  renewals.set(figure, (now) => {
+    figure.querySelector("figcaption").replaceWith(now.querySelector("figcaption"));
+    block.textContent = now.querySelector("script[type='application/json']").textContent;
+    data = JSON.parse(block.textContent);
+    const drawn = now.querySelectorAll("svg.chart");
+    figure.querySelectorAll("svg.chart").forEach((svg, i) => {
+      dress(svg, drawn[i]);
+      svg.replaceChildren(...drawn[i].childNodes);
+      for (const series of hidden) svg.querySelectorAll(`g[data-series="${series}"]`).forEach((g) => g.classList.add("hidden"));
+    });
+    afresh.forEach((renew) => renew());
+  });
 }
 document.querySelectorAll("figure.curves").forEach(bindCurves);
 
