@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.kinds import Parts, fits
 from fedrec.core.loop import PerUser, Progress, Record
 from fedrec.core.settings import build
@@ -207,6 +208,8 @@ class RunFolder:
             "judged_since_best": progress.evaluated_since_best,
             "records": [record.as_dict() for record in progress.records],
         }
+        if progress.disclosed is not None:
+            about["disclosed"] = progress.disclosed.as_dict()
         content = {"state": state, "best_state": progress.best_state, "best_per_user": progress.best_per_user}
         save_state(self.path / CHECKPOINT, content, about)
 
@@ -230,6 +233,7 @@ class RunFolder:
         forms = {f"/{part}{at}": form for part in ("state", "best_state") for at, form in expected.forms.items()}
         content, about = load_state(path, replace(expected, hint=whole, forms=forms), START_OVER)
         try:
+            disclosed = Disclosed.of(about.pop("disclosed", None))
             if not fits(about, _ABOUT) or not 0 <= about["best_round"] <= about["round"]:
                 raise BadState("it does not say where the run stood")
             records = [record_of(plain) for plain in about.pop("records")]
@@ -237,7 +241,7 @@ class RunFolder:
             raise damaged(path, str(problem), START_OVER) from None
         write_records(self.path / ROUNDS, records)
         since = about.pop("judged_since_best")  # as files of every version name it
-        return Progress(records=records, evaluated_since_best=since, **about, **content)
+        return Progress(records=records, disclosed=disclosed, evaluated_since_best=since, **about, **content)
 
     def finish(
         self,
