@@ -34,12 +34,13 @@ def room_for(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
+        why = problem.strerror or str(problem)
         if problem.errno in _NO_ROOM:
             advice = "make room, what was there before is whole"
-            raise BadInput(f"no room to write {path} ({problem.strerror}); {advice}") from None
+            raise BadInput(f"no room to write {path} ({why}); {advice}") from None
         if problem.errno in _NOT_OURS:
             advice = "make it writable, or work on a copy; what was there before is whole"
-            raise Unwritable(f"cannot write {path} ({problem.strerror}); {advice}", problem.strerror) from None
+            raise Unwritable(f"cannot write {path} ({why}); {advice}", why) from None
         raise
 
 

@@ -15,7 +15,6 @@ from fedrec.experiment.jobs import folder_state
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
 from fedrec.experiment.update import update
-from fedrec.runs import atomic
 from fedrec.runs.alone import alone
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.origin import Origin
@@ -38,7 +37,7 @@ def killed_before(monkeypatch: pytest.MonkeyPatch, name: str, settings: RunSetti
         replace(source, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(atomic.os, "replace", dies)
+        patched.setattr(os, "replace", dies)
         patched.setattr(Path, "unlink", lambda *_, **__: None)  # who is killed clears nothing up
         with pytest.raises(Killed):
             execute(settings, out)
