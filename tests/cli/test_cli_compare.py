@@ -100,7 +100,8 @@ def test_second_call_reads_and_an_unfinished_run_is_resumed(
     first: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, _ = first
-    (out / "fedavg-seed1" / "result.json").unlink()  # as if the run had been killed
+    for name in ("manifest.json", "result.json"):  # as if the run had been killed
+        (out / "fedavg-seed1" / name).unlink()
     carried = []
     original = running.carry_out
 
@@ -127,7 +128,8 @@ def test_so_far_shows_what_is_finished_and_starts_nothing(first: tuple[Path, Res
     out, _ = first
     here = tmp_path / "part"
     shutil.copytree(out, here)
-    (here / "mf-seed1" / "result.json").unlink()
+    for name in ("manifest.json", "result.json"):
+        (here / "mf-seed1" / name).unlink()
     shutil.rmtree(here / "ease-seed0")
     shutil.rmtree(here / "ease-seed1")
     words = ["fedavg", "ease", "mf", "--seeds", "0,1", *FAST, "--set", "ease.lam=50", "--so-far"]

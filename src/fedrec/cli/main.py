@@ -31,6 +31,7 @@ from fedrec.cli import (
     update,
     watch,
 )
+from fedrec.cli.stopping import Stopped, Verbs, terminable
 from fedrec.cli.usage import said
 from fedrec.errors import BadInput
 from fedrec.extras import missing
@@ -38,6 +39,7 @@ from fedrec.report.text.shown import shown
 
 app = typer.Typer(
     name="fedrec",
+    cls=Verbs,
     help="Personalised federated recommendation: every method, one honest protocol, fast, deployable.",
     no_args_is_help=True,
     add_completion=True,
@@ -74,13 +76,15 @@ def command() -> Command:
 
 
 def main() -> None:
-    """Entry point: bad input is one line and status 2, an interrupt is status 130, never a traceback."""
+    """Entry point: bad input is one line and status 2, an interrupt one line and status 130 (143 where it was a
+    termination signal), never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a letter that cannot be shown here is no failure of what was done
     try:
         # also as `python -m fedrec`: help and shell completion name the command
-        status = command()(prog_name="fedrec", standalone_mode=False)
+        with terminable():
+            status = command()(prog_name="fedrec", standalone_mode=False)
         if isinstance(status, int):  # of an Exit
             sys.exit(status)
     except NoArgsIsHelpError as problem:
@@ -96,9 +100,10 @@ def main() -> None:
     except BadInput as problem:
         typer.echo(f"fedrec: {shown(problem)}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("fedrec: interrupted", err=True)
-        sys.exit(130)
+    except (Stopped, KeyboardInterrupt) as problem:
+        stopped = problem if isinstance(problem, Stopped) else Stopped(problem)
+        typer.echo(f"fedrec: {stopped}", err=True)
+        sys.exit(stopped.status)
     except BrokenPipeError:  # `fedrec ... | head` closes our output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fedrec.cli.stopping import saying
 from fedrec.evaluation.headline import headline
 from fedrec.report.text.shown import shown
 
@@ -81,9 +82,8 @@ def kept(what: str) -> Iterator[None]:
     """After an interrupt, say that nothing is lost."""
     try:
         yield
-    except KeyboardInterrupt:
-        typer.echo(f"fedrec: {what} so far are kept; the same command goes on from there", err=True)
-        raise
+    except KeyboardInterrupt as why:
+        raise saying(why, f"{what} so far are kept; the same command goes on from there") from None
 
 
 def span(seconds: float | None) -> str:

@@ -15,6 +15,7 @@ from fedrec.cli import options as o
 from fedrec.cli.export import Mlflow, TensorBoard
 from fedrec.cli.progress import Watch
 from fedrec.cli.result import print_result, write_json
+from fedrec.cli.stopping import saying
 from fedrec.errors import BadInput
 
 OPTIONS = o.takes(before="out")
@@ -72,12 +73,12 @@ def resumable(folder: Path, watch: Watch) -> Iterator[None]:
     """Progress ends with the run; after an interrupt, say how it goes on where its folder was made."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as why:
         from fedrec.runs.folder import SETTINGS
 
-        if (folder / SETTINGS).is_file():
-            typer.echo(f"fedrec: stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on", err=True)
-        raise
+        if not (folder / SETTINGS).is_file():
+            raise
+        raise saying(why, f"stopped; `fedrec run --resume {shlex.quote(str(folder))}` goes on") from None
     finally:
         watch.stop()
 

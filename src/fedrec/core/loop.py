@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec import keyed
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.participation import Participation
 from fedrec.data.ragged import Int64
 from fedrec.evaluation.sums import MetricSums
@@ -64,6 +65,12 @@ class Runtime(Protocol):
 
     def restore(self, state: Any) -> None:
         """Go back to a snapshot."""
+
+    def disclosed(self) -> Disclosed | None:
+        """What the rounds so far have shown of the uploads; None where a runtime knows it without them."""
+
+    def recall(self, shown: Disclosed | None, rounds: int) -> None:
+        """Take over what ``rounds`` rounds in another process have shown; None where nobody wrote it down."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,8 @@ class Progress:
     best_state: Any = None
     """The runtime's state at ``best_round``."""
     best_per_user: PerUser | None = None
+    disclosed: Disclosed | None = None
+    """What the rounds have shown of the uploads."""
     records: list[Record] = field(default_factory=list)
 
 
@@ -137,6 +146,7 @@ def run_rounds(
     """
     if progress.state is not None:
         runtime.restore(progress.state)
+        runtime.recall(progress.disclosed, progress.round)
     while progress.round < plan.rounds and not _exhausted(plan, progress):
         keys = runtime.client_keys()  # in a federation, clients may have joined since the last round
         if _settled(plan, progress, len(keys)):
@@ -152,6 +162,7 @@ def run_rounds(
             evaluated = runtime.evaluate(number)
         record = _record(number, cost, evaluated, time.perf_counter() - began)
         _advance(runtime, plan, progress, record, evaluated)
+        progress.disclosed = runtime.disclosed()
         on_round(record, progress)
     return progress
 

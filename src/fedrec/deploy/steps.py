@@ -30,7 +30,7 @@ from fedrec.evaluation.headline import headline
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.alone import alone
 from fedrec.runs.atomic import private_folder, writing_to
-from fedrec.runs.folder import RunFolder
+from fedrec.runs.folder import RunFolder, refuse_used
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.identity import public_bytes
 
@@ -161,8 +161,10 @@ def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path, memb
         raise BadInput("--secure and --members FILE belong together: give both, or neither")
     known = {} if members is None else read_members(members)
     catalogue = read_catalogue(items)
-    folder = RunFolder.create(out, settings, private=True)
-    Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue, members=known).write(out)
+    refuse_used(out)
+    with alone(out):
+        folder = RunFolder.create(out, settings, private=True)
+        Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue, members=known).write(out)
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from fedrec.errors import BadInput, quoted
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.folder import RunFolder
+from fedrec.runs.folder import RunFolder, is_free
 from fedrec.runs.settings import HOW_ONLY, RunSettings
 
 State = Literal["new", "unfinished", "finished"]
@@ -45,9 +45,9 @@ class OtherSettings(BadInput):
 
 def folder_state(path: Path, settings: RunSettings) -> State:
     """Whether the folder is free, or holds this very run; anything else in it is bad input."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return "new"
     advice = "choose another --out, or remove it"
+    if is_free(path):
+        return "new"
     try:
         folder = RunFolder.open(path)
     except BadInput:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.population import Population
+from fedrec.data.fingerprint import Fingerprint
 from fedrec.data.interactions import Interactions
 from fedrec.evaluation.task import Task
 from fedrec.experiment.open import Result, opened, prepared_again
@@ -49,11 +50,10 @@ def begin(
     if out is None:
         return carry_out(prepared, None, progress, on_round, on_start)
     start = None if progress.state is None else progress
-    data = Path(prepared.settings.data).expanduser()
     refuse_used(out)  # before it is made and locked: a file is no folder
     with alone(out):  # and then it is looked at again: of two at once, one gets it
-        folder = RunFolder.create(out, prepared.settings, origin=prepared.origin, start=start)
-        folder.write_fingerprint(prepared.fingerprint, data.resolve() if data.exists() else None)
+        learns_from = _learns_from(prepared)
+        folder = RunFolder.create(out, prepared.settings, origin=prepared.origin, start=start, learns_from=learns_from)
         return carry_out(prepared, folder, progress, on_round, on_start)
 
 
@@ -78,7 +78,15 @@ def resume(
         if folder.finished:  # by another process, while this one read the data
             return opened(path)
         progress = folder.restore(runtime.expected_of_server() if over_flower else runtime.expected())
+        if folder.fingerprint()[0] is None and not any(record.participants for record in progress.records):
+            folder.write_fingerprint(*_learns_from(prepared))  # it was killed before it had one, and learnt nothing yet
         return carry_out(prepared, folder, progress, on_round, on_start)
+
+
+def _learns_from(prepared: Prepared) -> tuple[Fingerprint, Path | None]:
+    """What a run learns from and, where that is a file, where it lies."""
+    data = Path(prepared.settings.data).expanduser()
+    return prepared.fingerprint, data.resolve() if data.exists() else None
 
 
 def carry_out(

@@ -101,6 +101,12 @@ def nothing_sent() -> PrivacyCard:
     return _none("nothing leaves a client but what is evaluated", "nobody", OUTSIDE)
 
 
+def unknown() -> PrivacyCard:
+    """A run whose rounds ran in another process, which did not write down what uploads held."""
+    why = "unknown: an older version ran the rounds and did not keep what uploads held, so nothing is guaranteed"
+    return _none(why, "the server sees every upload", ("uploads, whatever they held", LOSSES, *OUTSIDE))
+
+
 def of_uploads(
     settings: PrivacySettings,
     *,

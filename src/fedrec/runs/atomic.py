@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,33 @@ from fedrec.errors import BadInput
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """A link is not followed, and a pipe that nobody reads not waited for; Windows has neither flag."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_OURS = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NOT_PLAIN = "{} is a link, a pipe or a device, and is not written to; put a plain file there, or remove it"
+
+
+class Unwritable(BadInput):
+    """Nothing can be written there; ``strerror`` is why."""
+
+    def __init__(self, line: str, strerror: str) -> None:
+        super().__init__(line)
+        self.strerror = strerror
 
 
 @contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """A disk that is full is said in one line."""
+    """A disk that is full, and a place that cannot be written to, are said in one line."""
     try:
         yield
     except OSError as problem:
-        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise BadInput(
-            f"no room to write {path} ({problem.strerror}); make room, what was there before is whole"
-        ) from None
+        why = problem.strerror or str(problem)
+        if problem.errno in _NO_ROOM:
+            advice = "make room, what was there before is whole"
+            raise BadInput(f"no room to write {path} ({why}); {advice}") from None
+        if problem.errno in _NOT_OURS:
+            advice = "make it writable, or work on a copy; what was there before is whole"
+            raise Unwritable(f"cannot write {path} ({why}); {advice}", why) from None
+        raise
 
 
 @contextmanager
@@ -36,7 +49,7 @@ def writing_to(folder: Path, other: str) -> Iterator[None]:
     """A place that cannot be written to is said in one line; ``other`` is what to choose another of."""
     try:
         yield
-    except OSError as problem:
+    except (OSError, Unwritable) as problem:
         raise BadInput(f"cannot write to {folder}: {problem.strerror}; choose another {other}") from None
 
 
@@ -96,7 +109,8 @@ def keep_file(path: Path, write: Callable[[Path], Any], *, private: bool = False
             except IsADirectoryError:
                 raise BadInput(f"cannot write {path}: a folder of that name is in its place; remove it") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed; resuming clears it
+            temporary.unlink(missing_ok=True)
     _keep_entry(path.parent)
 
 

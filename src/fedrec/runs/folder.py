@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.kinds import Parts, fits
 from fedrec.core.loop import PerUser, Progress, Record
 from fedrec.core.settings import build
@@ -34,13 +35,14 @@ from fedrec.core.state import BadState, Expected
 from fedrec.data.fingerprint import Fingerprint
 from fedrec.errors import BadInput
 from fedrec.extras import installed
-from fedrec.runs.atomic import clear_leftovers, keep_file, keep_text, private_folder, writing_to
+from fedrec.runs.atomic import clear_leftovers, keep_file, keep_text, private_folder, room_for, writing_to
+from fedrec.runs.half_made import clear_half_made, half_made, leftovers_of
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
 from fedrec.runs.plain_json import metrics_with_nan, plain_json
 from fedrec.runs.result_form import wrong_in
-from fedrec.runs.rounds import append_record, read_records, record_of, sync, write_records
+from fedrec.runs.rounds import append_record, have_checksums, read_records, record_of, sync, write_records
 from fedrec.runs.sealed import (
     Damaged,
     damaged,
@@ -52,7 +54,7 @@ from fedrec.runs.sealed import (
     warn_unsealed,
 )
 from fedrec.runs.settings import RunSettings
-from fedrec.runs.state_file import load_state, save_state
+from fedrec.runs.state_file import has_checksum, load_state, save_state
 from fedrec.runs.users_table import read_users
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
@@ -63,6 +65,9 @@ USERS, USERS_PLAIN = "users.parquet", "users.csv"
 EDITED = "restore it from a copy, or start a new run with other settings"
 START_OVER = "restore it from a copy, or remove it: resuming then starts the run over"
 RUN_AGAIN = "restore it from a copy, or repeat the run"
+
+FIRST = (ORIGIN, CHECKPOINT, DATA)
+"""What is written before the settings, which make a folder a run's."""
 
 DATA_SCHEMA = "fedrec.data/1"
 _FINGERPRINT = Parts({"path": str | None, "name": str, "counts": dict[str, int], "parts": dict[str, str]})
@@ -91,13 +96,17 @@ class RunFolder:
         private: bool = False,
         origin: Origin | None = None,
         start: Progress | None = None,
+        learns_from: tuple[Fingerprint, Path | None] | None = None,
     ) -> RunFolder:
         """A new folder; one that is already used or cannot be written is bad input.
 
-        An update says its ``origin`` and where it ``start``s; without them written there are no settings.
+        It says what the run ``learns_from`` and where that lies; an update, too, its ``origin`` and where it
+        ``start``s: without them written there are no settings. What a kill left of a run that was being made there is
+        cleared, so whoever calls this keeps others from the folder.
         """
         refuse_used(path)
         with writing_to(path, "--out"):
+            clear_half_made(path, FIRST, SETTINGS)
             if private:
                 private_folder(path)
             path.mkdir(parents=True, exist_ok=True)
@@ -105,13 +114,19 @@ class RunFolder:
                 origin.write(path)
             if start is not None:
                 cls(path).checkpoint(start, start.state)
+            if learns_from is not None:
+                cls(path).write_fingerprint(*learns_from)
             text = sealed_yaml(dump_yaml(settings.model_dump(mode="json")))
             keep_text(path / SETTINGS, text, private=private)
+            if start is not None and start.records:
+                write_records(path / ROUNDS, start.records)
         return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing run."""
+        if half_made(path, FIRST, SETTINGS):
+            raise BadInput(f"{path} holds no run yet: it was killed before it began; begin it again with --out {path}")
         if not (path / SETTINGS).is_file():
             raise BadInput(f"{path} is not a run's folder (it has no {SETTINGS}); give one that `fedrec run` made")
         return cls(path)
@@ -142,10 +157,19 @@ class RunFolder:
 
     def settings(self) -> RunSettings:
         path = self.path / SETTINGS
-        text, _ = read_sealed_yaml(path, EDITED)
         if self._manifest is not None:
             self._manifest.check(SETTINGS, advice=EDITED)
-        return build(RunSettings, parse_yaml(path, text), str(path))
+        return build(RunSettings, parse_yaml(path, self._settings_text()[0]), str(path))
+
+    def _settings_text(self) -> tuple[str, bool]:
+        """The settings' text, and whether it has a checksum; one is missed where any other file has one.
+
+        A manifest vouches for settings without one: of a run that an older version began.
+        """
+        vouched = self.finished and (self.path / MANIFEST).is_file()
+        others = any((self.path / name).is_file() for name in (DATA, ORIGIN, MANIFEST))
+        others = others or has_checksum(self.path / CHECKPOINT) or have_checksums(self.path / ROUNDS)
+        return read_sealed_yaml(self.path / SETTINGS, EDITED, must=others and not vouched)
 
     @property
     def finished(self) -> bool:
@@ -160,7 +184,7 @@ class RunFolder:
             self._read_manifest = Manifest(self.path)
         if self._read_manifest is not None:
             return self._read_manifest
-        if read_sealed_yaml(self.path / SETTINGS, EDITED)[1]:  # a folder with checksums has one
+        if self._settings_text()[1]:  # a folder with checksums has one
             raise Damaged(f"{self.path / MANIFEST} is missing, so its run cannot be checked; {RUN_AGAIN}")
         warn_unsealed(self.path)
         return None
@@ -209,6 +233,8 @@ class RunFolder:
             "judged_since_best": progress.evaluated_since_best,
             "records": [record.as_dict() for record in progress.records],
         }
+        if progress.disclosed is not None:
+            about["disclosed"] = progress.disclosed.as_dict()
         content = {"state": state, "best_state": progress.best_state, "best_per_user": progress.best_per_user}
         save_state(self.path / CHECKPOINT, content, about)
 
@@ -219,19 +245,26 @@ class RunFolder:
         take away what its process is writing. ``expected`` is what the runtime's snapshot must be; without it, arrays
         and plain values.
         """
-        clear_leftovers(self.path)
         path = self.path / CHECKPOINT
+        self._refuse_lost_result()
+        with room_for(self.path):
+            if not self.finished:
+                (self.path / MANIFEST).unlink(missing_ok=True)  # of an end that never came
+            clear_leftovers(self.path)
+        self._seal_settings()
         if not path.is_file():
             origin = self.origin()
             if origin is not None and not origin.starts_over:
                 raise BadInput(f"{path} is gone, from which this update goes on; repeat it: fedrec update {origin.run}")
-            (self.path / ROUNDS).unlink(missing_ok=True)
+            with room_for(self.path / ROUNDS):
+                (self.path / ROUNDS).unlink(missing_ok=True)
             return Progress()
         state, best = expected.hint, expected.optional
         whole = Parts({"state": state, "best_state": best, "best_per_user": PerUser | None})
         forms = {f"/{part}{at}": form for part in ("state", "best_state") for at, form in expected.forms.items()}
         content, about = load_state(path, replace(expected, hint=whole, forms=forms), START_OVER)
         try:
+            disclosed = Disclosed.of(about.pop("disclosed", None))
             if not fits(about, _ABOUT) or not 0 <= about["best_round"] <= about["round"]:
                 raise BadState("it does not say where the run stood")
             records = [record_of(plain) for plain in about.pop("records")]
@@ -239,7 +272,19 @@ class RunFolder:
             raise damaged(path, str(problem), START_OVER) from None
         write_records(self.path / ROUNDS, records)
         since = about.pop("judged_since_best")  # as files of every version name it
-        return Progress(records=records, evaluated_since_best=since, **about, **content)
+        return Progress(records=records, disclosed=disclosed, evaluated_since_best=since, **about, **content)
+
+    def _refuse_lost_result(self) -> None:
+        """A run that was finished is not made again without a word; a kill on the way to the result leaves a trace."""
+        came = (self.path / CHECKPOINT).is_file() or any(leftovers_of(self.path, RESULT))
+        if (self.path / MANIFEST).is_file() and not self.finished and not came:
+            raise damaged(self.path / RESULT, "it is gone", RUN_AGAIN)
+
+    def _seal_settings(self) -> None:
+        """Give settings of an older version a checksum, before files that have one stand beside them."""
+        if not self.finished and not (text := self._settings_text())[1]:
+            private = not (self.path / SETTINGS).stat().st_mode & 0o077
+            keep_text(self.path / SETTINGS, sealed_yaml(text[0]), private=private)
 
     def finish(
         self,
@@ -267,10 +312,22 @@ class RunFolder:
         text = plain_json(result)
         names = (SETTINGS, DATA, ORIGIN, ROUNDS, MODEL, KNOWN, USERS, USERS_PLAIN)
         final = [name for name in names if (self.path / name).is_file()]
-        write_manifest(self.path, final, {RESULT: text})
-        keep_text(self.path / RESULT, text)
+
+        def write(
+            temporary: Path,
+        ) -> None:  # a manifest never lies there without a result, or a trace of one
+            temporary.write_text(text, encoding="utf-8")
+            write_manifest(self.path, final, {RESULT: text})
+
+        try:
+            keep_file(self.path / RESULT, write)
+        except BaseException:
+            if not self.finished:
+                (self.path / MANIFEST).unlink(missing_ok=True)
+            raise
         self._read_manifest = None
-        (self.path / CHECKPOINT).unlink(missing_ok=True)
+        with room_for(self.path / CHECKPOINT):
+            (self.path / CHECKPOINT).unlink(missing_ok=True)
 
     def model(self, expected: Expected = Expected()) -> Any:
         """State of the selected round."""
@@ -320,7 +377,12 @@ class RunFolder:
             raise damaged(path, str(problem), RUN_AGAIN) from None
 
 
+def is_free(path: Path) -> bool:
+    """Whether a new run can have this folder: there is nothing, or what a kill left of one that was being made."""
+    return not path.exists() or (path.is_dir() and (not any(path.iterdir()) or half_made(path, FIRST, SETTINGS)))
+
+
 def refuse_used(path: Path) -> None:
     """A new run needs a folder of its own."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if not is_free(path):
         raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")

@@ -106,7 +106,11 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
         return stated
     if isinstance(method, Reference):
         return cards.collected()
-    numbers, open_fields = getattr(runtime, "exposure", None) or (1, ())
+    exposure = getattr(runtime, "exposure", None)
+    if exposure is None and not settings.secure:  # no round ran in this process
+        sent = earlier or any(record.participants for record in records)
+        return cards.unknown() if sent else cards.nothing_sent()
+    numbers, open_fields = exposure or (1, ())
     if not numbers and not open_fields:
         return cards.nothing_sent()
     if not settings.secure:

@@ -41,6 +41,17 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return [plain for plain, _ in found]
 
 
+def have_checksums(path: Path) -> bool:
+    """Whether its lines have checksums, be they damaged or not."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            return open_line(next(lines, "").rstrip("\n"))[1]
+    except BadState:
+        return True
+    except OSError:
+        return False
+
+
 def record_of(plain: Any) -> Record:
     """A record out of a file; :class:`BadState` where it is none."""
     if not isinstance(plain, dict) or not isinstance(plain.get("missing"), list):
@@ -56,7 +67,7 @@ def record_of(plain: Any) -> Record:
 def sync(path: Path) -> None:
     """Bring what was appended to the disk."""
     if path.is_file():
-        with open(path, "rb+", opener=plain_opener) as handle:
+        with room_for(path), open(path, "rb+", opener=plain_opener) as handle:
             os.fsync(handle.fileno())
 
 

@@ -107,14 +107,16 @@ def sealed_yaml(text: str) -> str:
     return f"{text}# {KEY}: {digest(text.encode())}\n"
 
 
-def read_sealed_yaml(path: Path, advice: str = "") -> tuple[str, bool]:
-    """The text in a file, and whether it carried a checksum."""
+def read_sealed_yaml(path: Path, advice: str = "", *, must: bool = False) -> tuple[str, bool]:
+    """The text in a file, and whether it carried a checksum; with ``must`` one without a checksum is refused."""
     data = path.read_bytes()
     found = _YAML.fullmatch(data)
     if found is None:
         last = data.rstrip(b"\n").rpartition(b"\n")[2]
         if KEY.encode() in data or last.startswith(b"#"):
             raise damaged(path, "its checksum cannot be read", advice)
+        if must:
+            raise damaged(path, "its checksum is gone", advice)
         warn_unsealed(path)
     elif digest(found[1]) != found[2].decode():
         raise damaged(path, "its checksum does not fit", advice)

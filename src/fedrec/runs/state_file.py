@@ -70,6 +70,15 @@ def load_state(
     return value, {**about, **({"digest": metadata["digest"]} if "digest" in metadata else {})}
 
 
+def has_checksum(path: Path) -> bool:
+    """Whether this is a file of the present format, which has a checksum, be it damaged or not."""
+    try:
+        with open(path, "rb") as file:
+            return f'"format":"{FORMAT}"'.encode() in _header(file)
+    except (OSError, BadState):
+        return False
+
+
 def _arrays(path: Path) -> Flat:
     from safetensors import SafetensorError, safe_open
 

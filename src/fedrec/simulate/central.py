@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrec import keyed
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys
 from fedrec.core.population import Population
@@ -47,3 +48,8 @@ class CentralRun(Collected):
 
     def evaluate(self, number: int) -> Evaluated:
         return self.evaluating.of_all(self)
+
+    def disclosed(self) -> Disclosed | None:
+        return None
+
+    def recall(self, shown: Disclosed | None, rounds: int) -> None: ...

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.method import Method
 from fedrec.core.participation import Participation
 from fedrec.core.population import Population
@@ -60,25 +61,41 @@ class PrivateSimulator(SecureSimulator):
             summands=self._summands(),
         )
 
-        groups = np.split(keys, np.flatnonzero(np.diff(self.owner)) + 1)
-        self.ledgers = Ledgers(dict(zip(self.names, groups, strict=True)), self.summed, secure.colluding)
+        self.ledgers = Ledgers(self.names, self.summed, secure.colluding)
 
     def round(self, number: int, *rest: Any) -> Any:
-        self.ledgers.before(RUN, number, self._chosen, self.method.contributes_once)
         self._recall(number)
         return super().round(number, *rest)
+
+    def disclosed(self) -> Disclosed | None:
+        accounts, holders = self.ledgers.written()
+        return Disclosed(self.exposure, self._least, accounts, holders)
+
+    def recall(self, shown: Disclosed | None, rounds: int) -> None:
+        super().recall(shown, rounds)
+        if shown is not None:
+            self._state_least(shown.summands)
+            self.ledgers.read(shown.accounts, shown.holders)
+        self._recall(rounds + 1)
 
     def _courses(self, *given: Any) -> list[Course]:
         courses = super()._courses(*given)
         assert self.summed is not None
         # a cohort that lost members was planned again with fewer, whose shares are larger: the card states these
         found = min(summands_of(course.plan, self.secure.colluding) for course in courses)
-        self._least = min(self._least, found) if self._least else found
-        self.summed = replace(self.summed, summands=self._least)
+        self._state_least(found)
         return courses
 
+    def _state_least(self, found: int) -> None:
+        assert self.summed is not None
+        if found:
+            self._least = min(self._least, found) if self._least else found
+            self.summed = replace(self.summed, summands=self._least)
+
     def _recall(self, number: int) -> None:
-        """A run that goes on in another process: who fell silent before is drawn by key, so it is known here too."""
+        """A run that goes on in another process, which wrote nothing down: who fell silent before is drawn by key, so
+        it is known here too; the ledgers count all who were chosen."""
+        self.ledgers.before(number, self._chosen, self.method.contributes_once)
         if self._least:
             return
         keys = self.people.block.client_keys

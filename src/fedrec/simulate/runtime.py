@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedrec import keyed
 from fedrec.core import wire
 from fedrec.core.block import Block
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.disk_array import forget_fields
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.messages import Rows, opened, scatter
@@ -126,6 +127,12 @@ class Simulator(Clients):
     def evaluate(self, number: int) -> Evaluated:
         """Evaluate private state with a fresh download, for every client."""
         return self.evaluating.of_all(self, self.block_clients)
+
+    def disclosed(self) -> Disclosed | None:
+        return Disclosed(self.exposure)
+
+    def recall(self, shown: Disclosed | None, rounds: int) -> None:
+        self.exposure = None if shown is None else shown.exposure
 
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
         for work in self.work(answering, keys, evaluate, done):

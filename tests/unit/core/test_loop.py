@@ -33,6 +33,10 @@ class Told:
 
     def restore(self, state: Any) -> None: ...
 
+    def disclosed(self) -> None: ...
+
+    def recall(self, shown: Any, rounds: int) -> None: ...
+
 
 def rounds_run(losses: list[float], values: list[float], **stops: Any) -> Progress:
     plan = Plan(len(losses), 0, Participation(), "download", "valid", "HR@10", **stops)

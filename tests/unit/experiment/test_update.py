@@ -202,7 +202,7 @@ def test_an_interrupted_update_goes_on_to_the_same_end(csv: Path) -> None:
     options: dict[str, Any] = {"rounds": 2, "settings": {"dim": 4}, "checkpoint_seconds": 0}
     fedrec.run("fedavg", "own.csv", out="run", **options)
     write(csv, ROWS)
-    whole = fedrec.update("run", rounds=3)
+    whole = fedrec.update("run", rounds=3, out="whole")
 
     def kill(record: Record, progress: Progress) -> None:
         if record.round == 4:
@@ -213,6 +213,10 @@ def test_an_interrupted_update_goes_on_to_the_same_end(csv: Path) -> None:
     again = resume(Path("new"))
     assert again.metrics == whole.metrics
     assert again.json["origin"] == whole.json["origin"]
+    logs = [RunFolder.open(Path(name)).records() for name in ("whole", "new")]
+    rounds = [[(one["round"], one["participants"] > 0) for one in log] for log in logs]
+    assert rounds[0] == [(2, False), (3, True), (4, True), (5, True)]  # with where it starts
+    assert rounds[1] == rounds[0]
 
 
 def test_an_update_that_was_killed_before_its_first_round(csv: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedrec.core import wire
+from fedrec.core.disclosed import Disclosed
 from fedrec.core.loop import Evaluated
 from fedrec.core.method import Keys
 from fedrec.core.misfit import Misfit, finite
@@ -83,6 +84,13 @@ class SecureFederation(Federation):
     def with_members(self, settings: RunSettings, members: Mapping[str, Any]) -> None:
         """Who takes part, and the run's settings of secure sums."""
         self.settings, self.directory = settings, hosts_of(members)
+
+    def disclosed(self) -> Disclosed | None:
+        return None if self.summed is None else Disclosed(summands=self.summed.summands)
+
+    def recall(self, shown: Disclosed | None, rounds: int) -> None:
+        if shown is not None and shown.summands and self.summed is not None:
+            self.summed = replace(self.summed, summands=shown.summands)
 
     def _checked(self, name: str, ask: Ask, answer: Answer) -> Taken:
         if self.roster.find(name) is None:

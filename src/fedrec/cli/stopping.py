@@ -1,0 +1,57 @@
+"""What ends a command from outside: Ctrl-C, and a termination signal, which ends it in the same way."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from click import Context
+from typer.core import TyperGroup
+
+
+class Terminated(KeyboardInterrupt):
+    """A termination signal."""
+
+
+class Stopped(Exception):
+    """Either of them, as it reaches the entry point: Typer ends a command on its own at a KeyboardInterrupt."""
+
+    def __init__(self, why: KeyboardInterrupt) -> None:
+        super().__init__(str(why) or ("terminated" if isinstance(why, Terminated) else "interrupted"))
+        self.status = 128 + (signal.SIGTERM if isinstance(why, Terminated) else signal.SIGINT)
+
+
+class Verbs(TyperGroup):
+    """The command line's verbs, whose interrupts reach the entry point."""
+
+    def invoke(self, ctx: Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as why:
+            raise Stopped(why) from None
+
+
+def saying(why: KeyboardInterrupt, line: str) -> KeyboardInterrupt:
+    """The same with a line of its own, in place of `interrupted`."""
+    return type(why)(line)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """A termination signal meanwhile is raised as an interrupt is, so that what was started is stopped, too."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
