@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from direct import federation, records_of
@@ -19,6 +20,7 @@ from fedrec.deploy.server.job import Job, write_served
 from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
+from fedrec.experiment.run import execute, resume
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.result import card_of
 
@@ -103,3 +105,28 @@ def test_bad_input_is_one_line(arguments: list[str], words: str, tmp_path: Path)
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+def test_killed_before_its_result_it_goes_on_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the nodes keep was gone before the result was there, and such a run could never end."""
+    given = {"rounds": 1, "runtime": "flower", "nodes": 4, "secure": True, "secure_by": "nodes", "epsilon": 8.0}
+    own = {"secure_dropout": 0.25, "settings": {"dim": 2, "epochs": 1}}
+    settings = resolve("fedavg", {"data": "scale:users=20,items=40,interactions=300", **given, **own})
+    summed = []
+
+    def dies(_: RunFolder, result: dict[str, Any], *rest: Any) -> None:
+        summed.append(result)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "finish", dies)
+        with pytest.raises(Killed):
+            execute(settings, tmp_path / "run")
+    again = resume(tmp_path / "run")
+    for part in ("metrics", "privacy_card", "selected_round"):
+        assert again.json[part] == summed[0][part]
+    assert {"nodes", "federation.json", "served.json"}.isdisjoint(path.name for path in (tmp_path / "run").iterdir())

@@ -142,10 +142,13 @@ class Loopback(Simulator):
             private = concatenate([node.private(name) for node in nodes if node.store.has(name)])
             progress.best_state = {"server": progress.best_state["server"], "private": private}
         progress.best_per_user = self._per_user(nodes, progress.best_round)
+        return progress
+
+    def clear(self, folder: RunFolder) -> None:
+        """Remove what only the federation needs, when the result is there: until then, the run may have to go on."""
         shutil.rmtree(folder.path / NODES, ignore_errors=True)
         for name in (SERVED, JOB):
             (folder.path / name).unlink(missing_ok=True)
-        return progress
 
     def _per_user(self, nodes: list[Node], number: int) -> PerUser | None:
         """Test values of each user in the data's own order."""

@@ -120,4 +120,6 @@ def carry_out(
         key = made_key() if settings.histories == "hashed" else None
         known = stored(known_of(prepared.task, prepared.people), prepared.task.protocol.negatives, key)
         folder.finish(result, progress.best_state, progress.best_per_user, prepared.task.data.user_ids, known)
+        if settings.runtime == "flower":
+            runtime.clear(folder)
     return Result(result, folder, progress.best_per_user, prepared, tuple(progress.records))
