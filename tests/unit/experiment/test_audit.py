@@ -41,6 +41,15 @@ def test_one_upload_names_a_client_s_items(method: str, attack: str) -> None:
         assert row.figures["recall"] > 0.97, row
 
 
+def test_rows_beside_the_numbers_of_their_items_name_them_too() -> None:
+    made = rows("fedca-approx", "sign", "touched", "imia", rows=80)
+    found = {row.attack: row.figures for row in made if row.rounds == 1}
+    assert found["sign"]["precision"] > 0.97
+    assert found["sign"]["recall"] > 0.97
+    assert found["touched"]["recall"] == 1
+    assert found["imia"]["auc"] > 0.95 > found["imia"]["popular_auc"]
+
+
 def test_membership_with_shadow_models_and_sizes() -> None:
     found = {row.attack: row.figures for row in rows("fedavg", "imia", "size") if row.rounds == 1}
     assert found["imia"]["auc"] > 0.95 > found["imia"]["popular_auc"]
