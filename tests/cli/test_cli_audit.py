@@ -43,6 +43,24 @@ def test_a_run_is_audited_as_it_was(fedrec: Cli, tmp_path: Path) -> None:
     assert "audited as it was" in refused.err
 
 
+def test_whole_histories_in_a_sum_are_shown_on_every_surface(fedrec: Cli, tmp_path: Path) -> None:
+    sparse = "scale:users=40,items=200,interactions=300"
+    words = ("audit", "fedease", "--secure", "--data", sparse, "--attack", "pairs", "--attack", "columns")
+    done = fedrec(*words, "--out", "book", "--json", "audit.json")
+    assert done.status == 0, done.err
+    assert "columns  (round 3; none, secure sums: sum; seed 0)  not read" in done.err
+    rows = json.loads((tmp_path / "audit.json").read_text())["rows"]
+    (told,) = [row["figures"] for row in rows if row["attack"] == "pairs" and row["view"] == "sum"]
+    assert told["histories"] > 0 == told["false"]
+    line = ["fedease", "pairs", "sum", "40", f"{told['standing']:.0f}", f"{told['histories']:.0f}"]
+    assert " ".join(line) in " ".join(done.out.split())
+    assert f"| {' | '.join(line)} |" in (tmp_path / "book" / "audit.md").read_text()
+    assert "Whole histories" in (tmp_path / "book" / "audit.html").read_text()
+    hidden = fedrec(*words, "--epsilon", "1")
+    assert hidden.status == 0, hidden.err
+    assert "fedease pairs sum 40 0 0 0 %" in " ".join(hidden.out.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -16,7 +16,7 @@ from fedrec.core.method import Keys, Method
 from fedrec.data.ragged import Int64
 
 Float64 = NDArray[np.float64]
-Who = Literal["server", "participant", "clients"]
+Who = Literal["server", "active server", "participant", "clients"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class AttackCard:
     """One line."""
     paper: str
     who: Who
-    """A curious server, a curious participant, or dishonest clients."""
+    """A curious server, one that does not keep to the protocol, a curious participant, or dishonest clients."""
     sees: str
     """What it may look at or change."""
 
@@ -51,6 +51,8 @@ class Exchanged:
     loss: float = float("nan")
     metrics: Mapping[str, float] | None = None
     """What the client's users got on validation with this download, where a node of its own reports it."""
+    among: Int64 | None = None
+    """The clients whose sum the upload is (who takes part is no secret); None: the upload is the client's own."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,25 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class History:
+    """All items of somebody, nobody knows whose."""
+
+    items: Int64
+    after: int = 0
+    """How often others had to be taken off before it could be seen; 0: it stands in a message as it is."""
+
+
+@dataclass(frozen=True)
 class Found:
-    """A guess about one client; what an attack says nothing about is None."""
+    """A guess about one client, or about those in its sum; what an attack says nothing about is None."""
 
     scores: Float64 | None = None  # [n_items] higher: more likely one of the client's items
     chosen: NDArray[np.bool_] | None = None  # [n_items] the items it names; None: the best, as many as there are
     size: float | None = None
     """How many items the client has."""
     blind: Float64 | None = None  # [n_items] what it would have guessed without the message that it reads
+    histories: tuple[History, ...] | None = None
+    """Whole histories of some who are in the message."""
 
     @classmethod
     def of(cls, chosen: NDArray[np.bool_], scores: Float64 | None = None) -> Found:
@@ -93,6 +106,18 @@ class Reader(ABC):
     @abstractmethod
     def read(self, seen: Sequence[Seen]) -> list[Found | None]:
         """A guess for each client; None where the messages have nothing of the kind it reads."""
+
+
+class Asking(Reader):
+    """A server that does not keep to the protocol: it sends clients what it likes, and reads what comes back."""
+
+    @abstractmethod
+    def suits(self, method: Any) -> bool:
+        """Whether it knows what to send to this method's clients."""
+
+    @abstractmethod
+    def asks(self, method: Any, download: Any, number: int) -> Any:
+        """What it sends in the place of a round's download."""
 
 
 class Alone(Reader):

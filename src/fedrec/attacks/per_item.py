@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrec.attacks.contract import Exchanged, Float64, Seen
+from fedrec.attacks.listed_rows import listed_tables
 from fedrec.core.messages import Rows, opened
 from fedrec.maths.packed import packed_size, unpack
 
@@ -16,17 +17,19 @@ ROUNDING = 1e-4
 
 
 def tables(seen: Seen, place: int = -1) -> dict[str, Float64]:
-    """``[n_items, width]`` for each field of an upload that has a row, a column or an entry for each item.
+    """``[n_items, width]`` for each field of an upload that has a row, a column or an entry for each item, or that has
+    rows beside the numbers of their items.
 
     Of whole tables the start is taken off: the server knows what it sent and what it got last (FedCA's blend).
     """
     now, m = seen.rounds[place], seen.world.n_items
     found: dict[str, Float64] = {}
+    listed = listed_tables(now.upload, m)
     for name, content in opened(now.upload):
-        array = _whole(content, m)
+        array = listed[name] if name in listed else _whole(content, m)
         if array is None:
             continue
-        start = _start(seen, place, name)
+        start = _start_listed(seen, place, name) if name in listed else _start(seen, place, name)
         if start is not None:  # without what 32-bit arithmetic leaves in rows that did not change
             change = array - start
             array = np.where(np.abs(change) > ROUNDING * np.abs(change).max(initial=0.0), change, 0.0)
@@ -56,10 +59,26 @@ def _start(seen: Seen, place: int, name: str) -> Float64 | None:
     sent = getattr(seen.rounds[place].download, name, None)
     if name != "tables" or not isinstance(sent, np.ndarray) or sent.ndim != 3:
         return None
-    rho = float(getattr(seen.method.settings, "rho", 0.0))
     at = place % len(seen.rounds)
     last = getattr(seen.rounds[at - 1].upload, name)[0] if at else sent[0]
-    return np.asarray(rho * last + (1 - rho) * sent[0], np.float64)
+    return _blend(seen, last, sent[0])
+
+
+def _start_listed(seen: Seen, place: int, name: str) -> Float64 | None:
+    """The same where both list their rows, as differences from one and the same table; of rows that came, no others."""
+    m, at = seen.world.n_items, place % len(seen.rounds)
+    sent = listed_tables(seen.rounds[at].download, m).get(name)
+    if sent is None:
+        return None
+    came = touched(listed_tables(seen.rounds[at].upload, m)[name])
+    last = listed_tables(seen.rounds[at - 1].upload, m)[name] if at else sent
+    return np.where(came[:, None], _blend(seen, last, sent), 0.0)
+
+
+def _blend(seen: Seen, last: Any, sent: Any) -> Float64:
+    """FedCA, section 5.1.3: the client's own last table and the one it was sent."""
+    rho = float(getattr(seen.method.settings, "rho", 0.0))
+    return np.asarray(rho * last + (1 - rho) * sent, np.float64)
 
 
 def main_table(seen: Seen, place: int = -1) -> Float64 | None:

@@ -15,12 +15,15 @@ BUILT_IN: dict[str, str] = {
     "norms": "fedrec.attacks.one_upload:RowNorms",
     "sign": "fedrec.attacks.one_upload:PrincipalSign",
     "named": "fedrec.attacks.one_upload:NamedItems",
+    "pairs": "fedrec.attacks.pair_sums:PairSums",
     "intersection": "fedrec.attacks.over_rounds:Intersection",
     "averaging": "fedrec.attacks.over_rounds:Averaging",
     "imia": "fedrec.attacks.shadows:Shadows",
     "size": "fedrec.attacks.history_size:HistorySize",
     "losses": "fedrec.attacks.history_size:Losses",
     "metrics": "fedrec.attacks.metric_sums:MetricSums",
+    # a server that does not keep to the protocol
+    "columns": "fedrec.attacks.asked_columns:AskedColumns",
     # a curious participant
     "mixture": "fedrec.attacks.over_rounds:Mixture",
     # dishonest clients

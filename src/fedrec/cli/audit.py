@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 OPTIONS = o.takes(
     "data", "data_dir", "protocol", "settings", "robust", "robust_factor", "robust_share", "clients", "spread",
-    "memory_mb", "device",
+    "epsilon", "delta", "memory_mb", "device",
     before="seeds",
 )  # fmt: skip
 
@@ -69,6 +69,7 @@ def audit(
     from fedrec.report.model.audit import summarise, summarise_sums
     from fedrec.report.page.audit import audit_page
     from fedrec.report.text import audit as words
+    from fedrec.report.text.histories import HEADING, histories_sheet
     from fedrec.report.text.terminal import print_parts
     from fedrec.runs.atomic import keep_text, write_text
 
@@ -85,19 +86,24 @@ def audit(
 
     def said(row: Row) -> None:
         if not quiet:
-            typer.echo("\n".join(words.details([row])) or f"{row.method}  {row.attack}  nothing to read", err=True)
+            typer.echo("\n".join(words.details([row])), err=True)
 
     for settings in asked_settings:
         carry_out(settings, asked, book, said)
     summaries, sums = summarise(book.rows), summarise_sums(book.rows)
     heading = f"Audit on {asked_settings[0].data}"
-    for told, name in ((words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums")):
+    whole = histories_sheet(book.rows)
+    for told, name in (
+        (words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums"),
+        (whole, f"{heading}, {HEADING.lower()}"),
+    ):  # fmt: skip
         if told.rows:
             print_parts(told.terminal(name))
             typer.echo("\n".join(f"- {note}" for note in told.notes))
     command = command_line(context)
     if out is not None:
-        keep_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))
+        parts = [f"## {HEADING}", *whole.markdown()] if whole.rows else []
+        keep_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums, parts))
         keep_text(out / "audit.html", audit_page(book.rows, summaries, heading, command, sums))
     if json_file is not None:
         write_text(json_file, as_text(book.rows))
@@ -119,7 +125,9 @@ def _settings(what: str, given: dict[str, Any], seeds: list[int], secure: bool) 
     if what == "all":
         names = [name for name in federated() if getattr(find(name), "federates", True)]
         names = [name for name in names if find(name).card.sum_suffices] if secure else names
-    return [resolve(name, {**given, "seed": seed}) for name in names for seed in seeds]
+    # a budget is kept by noise on the sums or on each upload: which, is decided with the settings
+    sums = {"secure": True} if secure and given.get("epsilon") is not None else {}
+    return [resolve(name, {**given, **sums, "seed": seed}) for name in names for seed in seeds]
 
 
 def _list() -> None:

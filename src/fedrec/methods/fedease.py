@@ -119,7 +119,8 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
         paper="Steck, WWW 2019 (the model); the federation is this project's",
         private="interactions; scores are made on the client",
-        upload="once: how often each pair of items occurs together in the client's histories",
+        upload="once: how often each pair of items occurs together in the client's histories; without noise a sum over "
+        "many (--secure) still holds whole histories, of those who alone have an item: add --epsilon",
         sum_suffices=True,
         robust="rows",
         departures=(

@@ -297,3 +297,36 @@ def test_the_reported_rank_names_the_held_out_item() -> None:
 def test_metrics_of_several_users_or_none_at_all_name_nothing() -> None:
     assert guess("metrics", replace(told([3]), users=2)) is None
     assert guess("metrics", seen(sent(table()))) is None
+
+
+@dataclass(frozen=True)
+class Few(Upload):
+    """Some rows of a table, beside the numbers of their items; ``M`` where there is none."""
+
+    ids: Array = per_client(protect=False, low=0, high=Limit.ITEMS)
+    values: Float32 = per_client()
+
+
+def few(change: Any, room: int) -> Few:
+    ids = np.full((1, room), M, np.int32)
+    values = np.zeros((1, room, change.shape[1]), np.float32)
+    listed = np.flatnonzero(change.any(1))
+    ids[0, : len(listed)], values[0, : len(listed)] = listed, change[listed]
+    return Few(ids, values)
+
+
+@pytest.mark.parametrize("room", [8, M])
+def test_rows_beside_the_numbers_of_their_items_are_read(room: int) -> None:
+    what = seen(few(table(), room))
+    assert np.flatnonzero(guess("touched", what).chosen).tolist() == sorted([*ITEMS, *NEGATIVES])
+    assert np.flatnonzero(guess("sign", what).chosen).tolist() == ITEMS.tolist()
+    assert set(np.argsort(-guess("norms", what).scores)[:2]) == set(ITEMS)
+
+
+def test_of_rows_beside_their_numbers_the_start_is_taken_off() -> None:
+    """FedCA for many clients: the second round starts from the blend of what the client sent and what it was sent."""
+    first, mixed = table(1), np.random.default_rng(2).normal(size=(M, 3)).astype(np.float32)
+    second = 0.3 * first + 0.7 * mixed + table(2)
+    downloads = [few(np.zeros((M, 3)), M), few(mixed, M)]
+    found = guess("sign", seen(few(first, M), few(second, M), downloads=downloads, rho=0.3))
+    assert np.flatnonzero(found.scores > 0.2).tolist() == ITEMS.tolist()

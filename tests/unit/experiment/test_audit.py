@@ -16,7 +16,7 @@ from fedrec.experiment.resolve import resolve
 from fedrec.laws.small_runs import small_settings
 from fedrec.methods.registry import federated, find
 from fedrec.report.model.audit import summarise, summarise_sums
-from fedrec.report.text.audit import markdown_page
+from fedrec.report.text.audit import cells, markdown_page
 from fedrec.secure import simulate
 
 WORLD = "scale:users=60,items=80,interactions=1200"
@@ -39,6 +39,15 @@ def test_one_upload_names_a_client_s_items(method: str, attack: str) -> None:
     for row in rows(method, attack):
         assert row.figures["precision"] > 0.97, row
         assert row.figures["recall"] > 0.97, row
+
+
+def test_rows_beside_the_numbers_of_their_items_name_them_too() -> None:
+    made = rows("fedca-approx", "sign", "touched", "imia", rows=80)
+    found = {row.attack: row.figures for row in made if row.rounds == 1}
+    assert found["sign"]["precision"] > 0.97
+    assert found["sign"]["recall"] > 0.97
+    assert found["touched"]["recall"] == 1
+    assert found["imia"]["auc"] > 0.95 > found["imia"]["popular_auc"]
 
 
 def test_membership_with_shadow_models_and_sizes() -> None:
@@ -73,6 +82,49 @@ def test_masks_that_do_not_hide_are_found_out(monkeypatch: pytest.MonkeyPatch) -
     assert row.figures["whose"] > 0.9
 
 
+SPARSE = "scale:users=60,items=200,interactions=500"
+
+
+def histories(method: str, attack: str, settings: Any = None, **given: Any) -> dict[str, dict[str, float]]:
+    book = Book()
+    run = resolve(method, {"data": SPARSE, "seed": 3, "settings": settings or {}, **given})
+    audit(run, Asked((attack,), secure=True), book)
+    return {row.view: row.figures for row in book.rows}
+
+
+@pytest.mark.parametrize(
+    ("method", "attack", "settings", "all_of_them"),
+    [
+        ("fedease", "pairs", {}, True),
+        ("fedease", "pairs", {"scale": "user"}, True),
+        ("fedease", "pairs", {"pair_span": 5}, False),
+        ("fedcia", "pairs", {"backbone": "gfcf", "form": "full"}, True),
+        ("fedspectral", "columns", {"k": 8}, False),
+        ("fedspectral", "columns", {"k": 8, "rank": 12, "filter": "ease"}, False),
+    ],
+)
+def test_sums_of_pairs_hold_whole_histories(method: str, attack: str, settings: Any, all_of_them: bool) -> None:
+    found = histories(method, attack, settings)
+    assert found["message"]["histories"] == found["message"]["false"] == 0  # masked
+    told = found["sum"]
+    assert told["users"] == 60  # all who are in the sum, not those that were watched alone
+    assert told["precision"] == 1
+    assert told["histories"] >= told["standing"] > 10 * (told["popular_recall"] + told["chance"]) * told["users"]
+    assert (told["recall"] == 1) == all_of_them
+
+
+@pytest.mark.parametrize(("method", "attack"), [("fedease", "pairs"), ("fedspectral", "columns")])
+def test_a_budget_leaves_no_history_in_a_sum(method: str, attack: str) -> None:
+    told = histories(method, attack, secure=True, epsilon=1.0)["sum"]
+    assert told["histories"] == 0
+    assert told["users"] == 60
+
+
+def test_methods_without_pairs_are_said_not_to_be_read() -> None:
+    assert histories("fcf", "pairs") == {"message": {}, "sum": {}}
+    assert histories("fcf", "columns") == {"message": {}, "sum": {}}
+
+
 def test_the_audit_of_sums_as_a_table(tmp_path: Path) -> None:
     book = Book(tmp_path)
     audit(resolve("fedspectral", {"data": WORLD, "settings": {"k": 4}}), Asked(("touched", "size"), secure=True), book)
@@ -99,6 +151,12 @@ def test_an_attack_without_anything_to_send_says_so() -> None:
     found = [r for r in rows("feddae", "pipattack") if r.attack]
     assert found
     assert all(not r.figures for r in found)
+
+
+def test_where_nobody_can_read_the_table_says_so() -> None:
+    (line,) = summarise([*rows("local", "touched", "sign", "imia"), *rows("local", "size")])
+    assert cells(line)[:4] == ["local", "not read", "–", "not read"]
+    assert cells(line)[5] == "–"  # nobody was asked
 
 
 def test_a_stopped_audit_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

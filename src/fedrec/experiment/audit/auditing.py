@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from fedrec.attacks.contract import Poison, Reader
+from fedrec.attacks.contract import Asking, Poison, Reader
 from fedrec.attacks.registry import find as find_attack
 from fedrec.attacks.registry import names as attack_names
 from fedrec.attacks.registry import readers
@@ -142,10 +142,15 @@ def _reading(settings: RunSettings, asked: Asked, kinds: dict[str, Any]) -> Iter
 
     def figures(reader: Reader, number: int, view: View | Literal[""]) -> Callable[[Prepared], dict[str, float]]:
         def work(prepared: Prepared) -> dict[str, float]:
-            if not made:
-                made["seen"], made["sim"] = (read_sums if asked.secure else read_along)(prepared, READ_ROUNDS)
-            whole = made["seen"][view] if view else made["seen"]
-            return reader_figures(reader, [_cut(one, reader.rounds, number) for one in whole], made["sim"])
+            asking = reader if isinstance(reader, Asking) else None
+            if asking is not None and not asking.suits(prepared.method):
+                return {}
+            run = "" if asking is None else asking.name  # those who keep to the protocol read the same run
+            if run not in made:
+                made[run] = (read_sums if asked.secure else read_along)(prepared, READ_ROUNDS, asking)
+            seen, sim = made[run]
+            whole = seen[view] if view else seen
+            return reader_figures(reader, [_cut(one, reader.rounds, number) for one in whole], sim)
 
         return work
 

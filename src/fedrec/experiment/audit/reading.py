@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedrec import keyed
-from fedrec.attacks.contract import Exchanged, Found, Reader, Seen
+from fedrec.attacks.contract import Asking, Exchanged, Found, Reader, Seen
 from fedrec.core import wire
 from fedrec.core.block import Block
 from fedrec.core.messages import gather
@@ -16,6 +16,7 @@ from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.sums import MetricSums
 from fedrec.experiment.audit.figures import Figures, items_figures, size_figures
+from fedrec.experiment.audit.histories import histories_figures
 from fedrec.experiment.prepare import Prepared
 from fedrec.privacy.compressed import FORMS
 from fedrec.simulate.runtime import Simulator
@@ -24,7 +25,24 @@ WATCHED = 50
 """Clients whose messages are read."""
 
 
-class Watched(Simulator):
+class Steered(Simulator):
+    """Clients receive what a server that does not keep to the protocol sends, where one is there."""
+
+    asking: Asking | None = None
+    number = 0
+
+    def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> Any:
+        self.number = number
+        return super().round(number, chosen, answering, evaluate)
+
+    def at_work(self, clients: Int64) -> tuple[Any, Any, Block]:
+        private, download, block = super().at_work(clients)
+        if self.asking is not None:
+            download = self.asking.asks(self.method, download, self.number)
+        return private, download, block
+
+
+class Watched(Steered):
     """Keeps what some clients received and sent, as the server decodes it."""
 
     watched: Int64
@@ -72,7 +90,7 @@ def watched_clients(seed: int, people: Any, count: int = WATCHED) -> Int64:
     return np.sort(able[np.argsort(draw, kind="stable")[:count]])
 
 
-def read_along(prepared: Prepared, rounds: int) -> tuple[list[Seen], Watched]:
+def read_along(prepared: Prepared, rounds: int, asking: Asking | None = None) -> tuple[list[Seen], Watched]:
     """Run some rounds with everybody and keep what was seen."""
     people, settings = prepared.people, prepared.settings
     assert isinstance(prepared.method, Method)
@@ -80,6 +98,7 @@ def read_along(prepared: Prepared, rounds: int) -> tuple[list[Seen], Watched]:
         prepared.method, people, prepared.task, settings.seed,
         memory_mb=settings.memory_mb, robust=prepared.runtime.robust, parts=("valid",),
     )  # fmt: skip
+    sim.asking = asking
     sim.watch(watched_clients(settings.seed, people))
     everyone = np.arange(people.world.n_clients)
     for number in range(1, rounds + 1):
@@ -106,7 +125,7 @@ def reader_figures(reader: Reader, seen: Sequence[Seen], sim: Simulator) -> Figu
     figures = items_figures(found, own, popularity)
     if reader.card.who == "server":
         figures |= size_figures(found, [int(block.sizes[client]) for client in who])
-    return figures
+    return figures | histories_figures(found, seen, block, popularity)
 
 
 def items_of(block: Block, client: int) -> Any:

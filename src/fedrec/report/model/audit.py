@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
+from fedrec.report.model.histories import ATTACKS
+
 ITEM_ATTACKS = ("touched", "norms", "sign", "named")
 """Attacks on one upload; a method is given the best."""
 
@@ -55,16 +57,27 @@ class Summary:
     """Share of validation NDCG@10 that the defence costs when nobody attacks; below zero: it helps."""
     cost_sampled: Figure | None = None
     """The same of HR@10/99, which moves less from seed to seed."""
+    unread: frozenset[str] = frozenset()
+    """Figures for which attacks were asked and no message had anything that they know."""
+
+
+UNREAD = {"items": ITEM_ATTACKS, "membership": ("imia",), "held_out": ("metrics",)}
+"""Which attacks a figure is from."""
 
 
 def summarise(rows: Sequence[Any]) -> list[Summary]:
     """Methods in the order in which they were audited; of several shares the one nearest to 1 %. Not of secure sums."""
-    return [_summary(name, own) for name, own in _by_method([row for row in rows if not row.view])]
+    return [_summary(name, own) for name, own in _by_method([row for row in _alone(rows) if not row.view])]
 
 
 def summarise_sums(rows: Sequence[Any]) -> list[SumsSummary]:
     """Methods in the order in which they were audited; of secure sums alone."""
-    return [_sums_summary(name, own) for name, own in _by_method([row for row in rows if row.view])]
+    return [_sums_summary(name, own) for name, own in _by_method([row for row in _alone(rows) if row.view])]
+
+
+def _alone(rows: Sequence[Any]) -> list[Any]:
+    """Without attacks that name whole histories, which have a table of their own."""
+    return [row for row in rows if row.attack not in ATTACKS]
 
 
 def _by_method(rows: list[Any]) -> list[tuple[str, list[Any]]]:
@@ -101,7 +114,13 @@ def _summary(method: str, rows: list[Any]) -> Summary:
         exposure_defended=exposure(usual, False) if usual != "none" else None,
         exposure_adaptive=exposure(usual, True),
         cost=_cost(here, usual, "NDCG@10"), cost_sampled=_cost(here, usual, "HR@10/99"),
+        unread=frozenset(name for name, attacks in UNREAD.items() if _unread(rows, attacks)),
     )  # fmt: skip
+
+
+def _unread(rows: list[Any], attacks: Sequence[str]) -> bool:
+    asked = [row for row in rows if row.attack in attacks]
+    return bool(asked) and not any(row.figures for row in asked)
 
 
 def _mean(rows: list[Any], attack: str, name: str) -> Figure | None:

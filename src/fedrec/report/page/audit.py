@@ -12,8 +12,12 @@ from fedrec.report.model.audit import Summary, SumsSummary
 from fedrec.report.page.parts import HtmlTable, Section, Td, Th, Tile, facts_html, folded, join, paragraphs, tiles
 from fedrec.report.page.render import Page, render
 from fedrec.report.text.audit import Sheet, number, sheet, sums_sheet
+from fedrec.report.text.histories import HEADING, histories_sheet
 
-FIGURES = ("precision", "recall", "auc", "popular_auc", "chance", "whose", "size_rank", "ER@10", "NDCG@10", "HR@10/99")
+FIGURES = (
+    "precision", "recall", "auc", "popular_auc", "chance", "whose", "histories", "standing", "false", "size_rank",
+    "ER@10", "NDCG@10", "HR@10/99",
+)  # fmt: skip
 
 
 def audit_page(
@@ -25,6 +29,9 @@ def audit_page(
         sections.append(Section("table", "What they get", _table(sheet(summaries))))
     if sums:
         sections.append(Section("sums", "What the server gets with secure sums", _table(sums_sheet(sums)), "Sums"))
+    whole = histories_sheet(rows)
+    if whole.rows:
+        sections.append(Section("histories", HEADING, _table(whole), "Histories"))
     sections += [
         Section("attacks", "Every attack", _rows(rows), "Attacks"),
         Section("cards", "Who attacks, and what they see", _cards(), "Cards"),

@@ -18,6 +18,8 @@ HEADS = (
     "method", "items from one upload", "popular", "membership AUC", "size", "held-out item", "ER@10", "defence",
     "defended", "adaptive", "cost", "/99",
 )  # fmt: skip
+NOT_READ = "not read"
+"""In the place of a figure, where no attack that was asked for knows the method's messages."""
 SUMS_HEADS = ("method", "message: AUC", "whose", "size", "sum: AUC", "popular", "whose", "size")
 SUMS_NOTES = (
     "message: what a client sends, masked, as the server receives it; sum: what the server is left with",
@@ -64,13 +66,17 @@ def sums_sheet(sums: Sequence[SumsSummary]) -> Sheet:
 
 
 def cells(one: Summary) -> list[str]:
-    """A method's line."""
-    items = "–"
+    """A method's line; a dash where nobody looked."""
+    none = {name: NOT_READ if name in one.unread else "–" for name in ("items", "membership", "held_out")}
+    items, membership, held_out = none["items"], none["membership"], none["held_out"]
     if one.items_attack:
         items = f"{number(one.items['precision'])} / {number(one.items['recall'])} ({one.items_attack})"
+    if one.membership is not None:
+        membership = number(one.membership)
+    if one.held_out is not None:
+        held_out = f"{number(one.held_out)} ({number(one.held_out_blind)})"
     return [
-        one.method, items, number(one.items.get("popular_precision")), number(one.membership), number(one.size),
-        "–" if one.held_out is None else f"{number(one.held_out)} ({number(one.held_out_blind)})",
+        one.method, items, number(one.items.get("popular_precision")), membership, number(one.size), held_out,
         number(one.exposure, 3), one.defence, number(one.exposure_defended, 3), number(one.exposure_adaptive, 3),
         share(one.cost), share(one.cost_sampled),
     ]  # fmt: skip
@@ -113,27 +119,33 @@ def notes(summaries: Sequence[Summary]) -> list[str]:
         "(boosted gradients), undefended; defended; and by clients that know the defence",
         "cost: share of validation NDCG@10 that the defence costs when nobody attacks, and of HR@10/99 (below zero: it "
         "helps; one seed of NDCG@10 on a few hundred users moves by several percent)",
+        *["not read: no attack that was asked for knows the method's messages, or it has none; no all-clear"]
+        * any(one.unread for one in summaries),
     ]
 
 
 def details(rows: Sequence[Any]) -> list[str]:
-    """A line for every attack that found something."""
+    """A line for every attack; ``not read`` where no message has what it knows to read."""
     found = []
     for row in rows:
-        if not row.figures:
-            continue
         where = f"round {row.rounds}" if not row.share else f"{100 * row.share:g} % for {row.rounds} rounds"
         how = f"{row.defence}{', adaptive' if row.adaptive else ''}{', secure sums: ' + row.view if row.view else ''}"
-        figures = "  ".join(f"{name} {value:.3f}" for name, value in row.figures.items())
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in row.figures.items()) or NOT_READ
         found.append(f"{row.method}  {row.attack or 'nobody'}  ({where}; {how}; seed {row.seed})  {figures}")
     return found
 
 
-def markdown_page(summaries: Sequence[Summary], heading: str, command: str, sums: Sequence[SumsSummary] = ()) -> str:
-    """Tables and notes, with the command that made them."""
+def markdown_page(
+    summaries: Sequence[Summary],
+    heading: str,
+    command: str,
+    sums: Sequence[SumsSummary] = (),
+    whole: Sequence[str] = (),
+) -> str:
+    """Tables and notes, with the command that made them; ``whole``: parts about whole histories."""
     secure = sums_sheet(sums).markdown() if sums else []
-    if secure and not summaries:
-        return markdown.page(heading, command, secure)
+    if not summaries:
+        return markdown.page(heading, command, [*secure, *whole])
     told = [
         f"{one.method}: {number(one.participant)} ({number(one.participant_popular)})"
         for one in summaries
@@ -144,6 +156,7 @@ def markdown_page(summaries: Sequence[Summary], heading: str, command: str, sums
         *sheet(summaries).markdown(),
         *([nearest, markdown.bullets(told)] if told else []),
         *(["## With secure sums", *secure] if secure else []),
+        *whole,
     ])  # fmt: skip
 
 
