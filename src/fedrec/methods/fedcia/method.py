@@ -38,7 +38,8 @@ class FedCia(Method[Any, OwnModel, Any, Any]):
         title="FedCIA: the mean of the clients' item similarities; every client keeps a model of its own",
         paper="Han et al., SIGIR 2025",
         private="user vectors, item table, network, interactions",
-        upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors",
+        upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors; "
+        "without noise a sum of filters of single users (--secure) still holds whole histories: add --epsilon",
         sum_suffices=True,
         departures=(
             "alignment by the closed form (Procrustes) unless align=gradient: the server sends the top factors of C_s",
