@@ -91,10 +91,6 @@ def audit(
         carry_out(settings, asked, book, said)
     summaries, sums = summarise(book.rows), summarise_sums(book.rows)
     heading = f"Audit on {asked_settings[0].data}"
-    for told, name in ((words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums")):
-        if told.rows:
-            print_parts(told.terminal(name))
-            typer.echo("\n".join(f"- {note}" for note in told.notes))
     command = command_line(context)
     if out is not None:
         keep_text(out / "audit.md", words.markdown_page(summaries, heading, command, sums))
@@ -103,6 +99,10 @@ def audit(
         write_text(json_file, as_text(book.rows))
     if store is not None:
         keep_text(store, _stored(summaries, command))
+    for told, name in ((words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums")):
+        if told.rows:
+            print_parts(told.terminal(name))
+            typer.echo("\n".join(f"- {note}" for note in told.notes))
 
 
 def _settings(what: str, given: dict[str, Any], seeds: list[int], secure: bool) -> list[RunSettings]:
