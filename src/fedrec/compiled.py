@@ -46,8 +46,14 @@ class InTree(_Followed, caching.InTreeCacheLocator):
 class UserWide(_Followed, caching.UserWideCacheLocator):
     """The user's cache folder, where the source cannot be written to."""
 
+    def ensure_cache_path(self) -> None:
+        if not Path(str(self._cache_path)).is_absolute():  # a user without a home: it would lie wherever we are
+            raise FileNotFoundError("the user has no home")
+        super().ensure_cache_path()  # type: ignore[no-untyped-call]
 
-PLACES = ",".join(f"{kind.__module__}.{kind.__name__}" for kind in (UserProvided, InTree, UserWide))
+
+KINDS: tuple[Any, ...] = (UserProvided, InTree, UserWide)
+PLACES = ",".join(f"{kind.__module__}.{kind.__name__}" for kind in KINDS)
 
 
 def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -56,6 +62,9 @@ def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
     A function whose sums may be reordered (``fastmath``) becomes part of each kernel that calls it. Called, it would
     exist twice, compiled by itself and within the kernel, in orders of their own; the process that compiled a kernel
     took the one, those that loaded it the other, and a machine's first run had other last bits than all later ones.
+
+    Where nothing can be kept (a read-only installation, a user without a home) each process compiles for itself. A
+    folder for all in ``/tmp`` would not do: what lies in a cache is executed, and anybody could have put it there.
     """
     liberties = options.get("fastmath", False)
     reordered = liberties is True or (bool(liberties) and "reassoc" in liberties)
@@ -65,10 +74,20 @@ def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
         before, config.CACHE_LOCATOR_CLASSES = config.CACHE_LOCATOR_CLASSES, PLACES
         try:
             return compiled(function)
+        except RuntimeError:  # no place for a cache
+            if not options.get("cache"):
+                raise
+            return numba.njit(*signature, forceinline=reordered, **{**options, "cache": False})(function)
         finally:
             config.CACHE_LOCATOR_CLASSES = before
 
     return decorated
+
+
+def kept_in() -> Path | None:
+    """Where kernels of this package are kept once they are compiled; None where no place can be written to."""
+    places = (kind.from_function(njit, __file__) for kind in KINDS)
+    return next((Path(place.get_cache_path()) for place in places if place is not None), None)
 
 
 @cache

@@ -9,11 +9,14 @@ from importlib.util import find_spec
 from fedrec.errors import BadInput
 
 EXTRAS = {
+    "alembic": "mlflow",
     "fastapi": "serve",
     "flwr": "deploy",
+    "httptools": "serve",
     "matplotlib": "figures",
     "mlflow": "mlflow",
     "optuna": "tune",
+    "sqlalchemy": "mlflow",
     "starlette": "serve",
     "submitit": "slurm",
     "tensorboard": "tensorboard",

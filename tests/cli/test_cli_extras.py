@@ -126,6 +126,14 @@ def test_a_machine_that_has_all_is_said_to_be_well(fedrec: Any) -> None:
     assert re.search(r"^torch +\d", ended.out, re.MULTILINE)
 
 
+def test_kernels_that_cannot_be_kept_are_no_fault_and_have_a_remedy(
+    fedrec: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedrec.compiled.kept_in", lambda: None)
+    ended = fedrec("doctor")
+    assert (ended.status, "set NUMBA_CACHE_DIR to a folder" in ended.out) == (0, True), ended.err
+
+
 def named(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=!~ ;]", one)[0] for one in requirements} - {"fedrec"}
 

@@ -332,6 +332,14 @@ def test_the_estimate_prefers_what_is_alike() -> None:
     assert estimate.left([slow, quick], {0: (slow, 50.0, 0.5)}, 2) == pytest.approx((100 + 10 + 50) / 2)
 
 
+def test_memory_for_all_runs_is_named_as_in_compare(fedrec: Cli, tmp_path: Path) -> None:
+    """It was called --memory-mb alone, which means a block's memory elsewhere; that name goes on."""
+    for name in ("--total-memory-mb", "--memory-mb"):
+        done = fedrec("reproduce", "fedca", name, 3)
+        assert (done.status, "--total-memory-mb 3 is out of range; give 256 or more" in done.err) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_large_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[tuple[str, int]] = []
 

@@ -93,13 +93,6 @@ def audit(
     summaries, sums = summarise(book.rows), summarise_sums(book.rows)
     heading = f"Audit on {asked_settings[0].data}"
     whole = histories_sheet(book.rows)
-    for told, name in (
-        (words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums"),
-        (whole, f"{heading}, {HEADING.lower()}"),
-    ):  # fmt: skip
-        if told.rows:
-            print_parts(told.terminal(name))
-            typer.echo("\n".join(f"- {note}" for note in told.notes))
     command = command_line(context)
     if out is not None:
         parts = [f"## {HEADING}", *whole.markdown()] if whole.rows else []
@@ -109,6 +102,13 @@ def audit(
         write_text(json_file, as_text(book.rows))
     if store is not None:
         keep_text(store, _stored(summaries, command))
+    for told, name in (
+        (words.sheet(summaries), heading), (words.sums_sheet(sums), f"{heading}, secure sums"),
+        (whole, f"{heading}, {HEADING.lower()}"),
+    ):  # fmt: skip
+        if told.rows:
+            print_parts(told.terminal(name))
+            typer.echo("\n".join(f"- {note}" for note in told.notes))
 
 
 def _settings(what: str, given: dict[str, Any], seeds: list[int], secure: bool) -> list[RunSettings]:

@@ -89,17 +89,17 @@ def compare(
             plans, parallel=jobs, memory_mb=total_memory_mb, watcher=watcher, start=not so_far
         )
     command = command_line(context)
-    written = []
+    written, board = [], Leaderboard(tuple(comparisons))
     for plan, comparison in zip(plans, comparisons, strict=True):
-        if not several:
-            print_comparison(comparison)
         written += comparing.write_report(comparison, plan.out, command)
     if several:
-        board = Leaderboard(tuple(comparisons))
-        print_leaderboard(board)
         written = comparing.write_leaderboard(comparisons, plans[0].out.parent, command)
     if json_file is not None:
         write_json(json_file, board_json(board, command) if several else as_json(comparisons[0], command))
+    if several:  # printed last: what cannot be shown, or a pipe that is closed, loses no file
+        print_leaderboard(board)
+    else:
+        print_comparison(comparisons[0])
     say_report(written)
     if any(comparison.failures for comparison in comparisons) and not so_far:
         raise typer.Exit(1)
@@ -140,7 +140,7 @@ def command_line(context: typer.Context) -> str:
         else:
             for one in values:
                 words += [parameter.opts[0], str(one)]
-    return shlex.join(words)
+    return shlex.join(words).encode(errors="surrogateescape").decode(errors="replace")  # a file's name may be no text
 
 
 def print_comparison(comparison: Comparison) -> None:

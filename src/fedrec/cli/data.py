@@ -16,9 +16,11 @@ def list_(context: typer.Context) -> None:
     """All data sets in the registry, and whether they are here."""
     from fedrec.data.describe import listing
 
-    for row in listing(o.given(context).get("data_dir")):
-        where = "here" if row.present else row.origin
-        typer.echo(f"{row.name:<16} {row.title:<42} {', '.join(row.papers):<32} {where}")
+    found = listing(o.given(context).get("data_dir"))
+    rows = [(row.name, row.title, ", ".join(row.papers), "here" if row.present else row.origin) for row in found]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for *cells, where in rows:
+        typer.echo("  ".join([*(f"{cell:<{width}}" for cell, width in zip(cells, wide, strict=False)), where]))
 
 
 @app.command("get", cls=o.takes("data_dir", before="allow_http"))

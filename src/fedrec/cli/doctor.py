@@ -52,5 +52,12 @@ def _kernel() -> int:
     except Exception as problem:
         typer.echo(f"fast kernel   BROKEN: {problem}")
         return 1
+    from fedrec.compiled import kept_in
+
     typer.echo(f"fast kernel   works ({time.perf_counter() - began:.1f} s for a first round on the demo world)")
+    if kept_in() is None:  # no fault: it costs every process the seconds above
+        typer.echo(
+            "              compiled anew by every process: no cache folder can be written to; set NUMBA_CACHE_DIR to a "
+            "folder that only you can write to"
+        )
     return 0

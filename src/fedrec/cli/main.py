@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from click import Abort, ClickException, Command
@@ -75,11 +75,17 @@ def command() -> Command:
     return get_command(app)
 
 
+def _fails_on_a_letter(stream: Any) -> bool:
+    """In a C locale a stream takes bytes of file names that are no letters, and of the letters ASCII alone."""
+    errors, encoding = getattr(stream, "errors", ""), str(getattr(stream, "encoding", "")).lower().replace("-", "")
+    return errors == "strict" or (errors == "surrogateescape" and not encoding.startswith("utf"))
+
+
 def main() -> None:
     """Entry point: bad input is one line and status 2, an interrupt one line and status 130 (143 where it was a
     termination signal), never a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        if getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
+        if _fails_on_a_letter(stream) and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a letter that cannot be shown here is no failure of what was done
     try:
         # also as `python -m fedrec`: help and shell completion name the command

@@ -58,7 +58,12 @@ def reproduce(
     ] = None,
     memory_mb: Annotated[
         int | None,
-        typer.Option("--memory-mb", help="Memory for all runs together.", show_default="four fifths of what is free"),
+        typer.Option(
+            "--total-memory-mb",
+            "--memory-mb",  # as it was called first; in `run` and `compare` that is a block's
+            help="Memory for all runs together; at least 256.",
+            show_default="four fifths of what is free",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report.", show_default="runs/reproduce-PAPER")
@@ -83,7 +88,7 @@ def reproduce(
     if paper is None:
         raise BadInput(f"which paper? name one of {', '.join(published.PAPERS)}")
     if memory_mb is not None and memory_mb < 256:
-        raise BadInput(f"--memory-mb {memory_mb} is out of range; give 256 or more")
+        raise BadInput(f"--total-memory-mb {memory_mb} is out of range; give 256 or more")
     found = published.find(paper)
     chosen = (found.table(table) if table else found.tables[0]).chosen(o.words(rows), o.words(columns))
     parallel = jobs or max(1, (os.cpu_count() or 1) // 4)
@@ -107,10 +112,10 @@ def reproduce(
             done = reproducing.carry_out(
                 work, parallel=parallel, memory_mb=memory_mb, watcher=Lines(quiet, parallel), start=not so_far
             )
-    print_reproduction(done)
+    written = reproducing.write_report(done, folder, command)
     if json_file is not None:
         write_json(json_file, as_json(done, command))
-    written = reproducing.write_report(done, folder, command)
+    print_reproduction(done)
     say_report(written)
     if done.failures:
         raise typer.Exit(1)

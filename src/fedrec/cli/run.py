@@ -59,9 +59,9 @@ def run(
         work = partial(running.execute, settings)
     with place as folder, followed(folder, live), exported(folder, taking, warn), resumable(folder, watch):
         result = work(folder, watch.round, watch.start)
-    print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
+    print_result(result)
 
 
 def warn(line: str) -> None:

@@ -63,6 +63,6 @@ def update(
     name = f"{path.resolve().name}-updated"
     with claimed(path.resolve().parent, name) if out is None else nullcontext(out) as folder, resumable(folder, watch):
         result = go_on(path, data, rounds, folder, watch.round, begin)
-    print_result(result)
     if json_file is not None:
         write_json(json_file, result.json)
+    print_result(result)

@@ -157,7 +157,16 @@ Value = TypeVar("Value")
 @cache
 def _held_kind(kind: type[Any]) -> type[Any]:
     fields = [(f.name, f.type, field(metadata=f.metadata)) for f in dataclasses.fields(kind)]
-    return dataclasses.make_dataclass(f"Held{kind.__name__}", fields, bases=(Model,), frozen=True)
+
+    def pickled(value: Any) -> Any:  # by the message's class, which is found by its name
+        return _held_again, (kind, *(getattr(value, name) for name, _, _ in fields))
+
+    namespace = {"__reduce__": pickled}
+    return dataclasses.make_dataclass(f"Held{kind.__name__}", fields, bases=(Model,), namespace=namespace, frozen=True)
+
+
+def _held_again(kind: type[Any], *values: Any) -> Any:
+    return _held_kind(kind)(*values)  # type: ignore[arg-type]
 
 
 def held(download: Download) -> Any:

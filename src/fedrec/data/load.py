@@ -125,6 +125,10 @@ def _filtered(data: Interactions, least: int) -> Interactions:
     return replace(left, understood=replace(left.understood, filters=(*left.understood.filters, said)))
 
 
+PLACE = 100
+"""Characters of a folder in an error: what to do there must not be shortened away."""
+
+
 def _published(source: Source, data_dir: Path, min_rating: float | None = None) -> Interactions:
     from fedrec.data.assemble import assemble
     from fedrec.data.readers import READERS
@@ -134,8 +138,8 @@ def _published(source: Source, data_dir: Path, min_rating: float | None = None) 
     if found is None:
         wanted = " or ".join(layout.main for layout in source.layouts)
         raise BadInput(
-            f"{source.name} is not in {data_dir}; run 'fedrec data get {source.name}', or place "
-            f"{wanted} in {folder} (from {source.page})"
+            f"{source.name} is not there; run 'fedrec data get {source.name}', or place {wanted} "
+            f"(from {source.page}) in {limits.ends(folder, PLACE)}"
         )
     path, layout = found
     checksums.verify(data_dir, [path, *(folder / name for name in layout.beside)])

@@ -137,7 +137,7 @@ class _Pool:
             for worker in self.workers:
                 worker.handle.terminate()
             for worker in self.workers:
-                worker.handle.wait()
+                worker.end()
         return self.failures
 
     def _busy(self) -> list[tuple[Worker, UnderWay]]:
@@ -164,8 +164,7 @@ class _Pool:
             return False
         if busy + need + sum(worker.memory_mb for worker in self._idle()) > self.budget:
             for worker in self._idle():
-                worker.handle.terminate()
-                worker.handle.wait()
+                worker.end(now=True)
                 self.workers.remove(worker)
         return True
 

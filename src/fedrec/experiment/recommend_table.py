@@ -95,5 +95,6 @@ def _writer(suffix: str, path: Path, schema: pa.Schema, stack: ExitStack) -> Cal
     import pyarrow.parquet
 
     kind: Any = pyarrow.csv.CSVWriter if suffix == ".csv" else pyarrow.parquet.ParquetWriter
-    add: Callable[[Any], Any] = stack.enter_context(kind(str(path), schema)).write_table
+    opened = stack.enter_context(open(path, "wb"))  # noqa: SIM115 (pyarrow itself takes no name that is not UTF-8)
+    add: Callable[[Any], Any] = stack.enter_context(kind(opened, schema)).write_table
     return add

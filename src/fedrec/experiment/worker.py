@@ -105,10 +105,20 @@ class Worker:
         if line:
             said = json.loads(line)
             if said["last"]:
-                self.handle.wait()
+                self.end()
             return done, said["failure"]
-        status = self.handle.wait()
+        status = self.end()
         return done, f"its process was ended by signal {-status}" if status < 0 else f"exit status {status}"
+
+    def end(self, *, now: bool = False) -> int:
+        """Wait for its end, ``now`` or when it has done what it is at, and close what led to it; its exit status."""
+        if now:
+            self.handle.terminate()
+        for channel in (self.handle.stdin, self.handle.stdout):
+            assert channel is not None
+            with suppress(BrokenPipeError):  # an order that it did not read any more
+                channel.close()
+        return self.handle.wait()
 
 
 def _data_of(job: Job) -> tuple[Any, ...]:

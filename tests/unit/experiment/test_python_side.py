@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import types
@@ -37,6 +38,19 @@ def test_a_result_is_short_in_text_and_whole_in_html(tmp_path: Path) -> None:
         assert "<polyline" in html
         assert len(html) < 5000
         assert f"{result.metrics['HR@10']:.4f}" in html
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedspectral", "feddae"])
+def test_a_result_goes_to_another_process(method: str) -> None:
+    """As from a process pool: with its model, and without a folder."""
+    result = fedrec.run(method, data="demo", rounds=1)
+    code = (
+        "import pickle, sys\n"
+        "result = pickle.load(sys.stdin.buffer)\n"
+        "print(result.metrics['HR@10'], result.recommend('u001', k=3)[0].item)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(result), capture_output=True, check=True)
+    assert done.stdout.decode().split() == [str(result.metrics["HR@10"]), result.recommend("u001", k=3)[0].item]
 
 
 def test_history_and_lists_are_dataframes(tmp_path: Path) -> None:

@@ -46,6 +46,20 @@ def test_one_worker_makes_many_runs_and_they_are_what_they_would_be_alone(tmp_pa
     assert metrics(tmp_path / "fedavg1") == metrics(tmp_path / "alone")
 
 
+def test_nothing_stays_open_when_workers_end(tmp_path: Path) -> None:
+    """Who turns warnings into errors saw each worker's input and output as lost files."""
+    jobs = [job_of("popularity", tmp_path / "a"), job_of("popularity", tmp_path / "b")]
+    pools = pool._Pool(jobs, len(jobs), 2, None, pool.Silent(), Estimate())
+    assert pools.run() == {}
+    ended = [*pools.workers]
+    pools.workers.append(ended[0])  # idle ones give way where memory is short: here there is none
+    pools.budget = 0
+    assert pools._room(1.0)
+    assert ended
+    assert all(one.handle.stdin is not None and one.handle.stdin.closed for one in ended)
+    assert all(one.handle.stdout is not None and one.handle.stdout.closed for one in ended)
+
+
 def metrics(folder: Path) -> Any:
     return RunFolder(folder).result()["metrics"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,8 @@ from command_line import Cli
 from fedrec.errors import BadInput
 from fedrec.report.export import exporting
 from fedrec.report.export.exporting import Export, export, exported, sinks
-from fedrec.report.export.history import Numbers, numbers_of
+from fedrec.report.export.history import Numbers, numbers_of, outcome_of
+from fedrec.report.export.mlflow import _allowed
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 
@@ -80,10 +83,38 @@ def test_mlflow_has_the_run_once(run: Path, tmp_path: Path, fedrec: Cli) -> None
     assert (found.info.run_name, found.info.status) == ("mine", "FINISHED")
     assert found.data.params["method"] == "fedspectral"
     assert found.data.params["settings.k"] == "4"
-    curve = client.get_metric_history(found.info.run_id, "valid/HR_at_10/99")
+    curve = client.get_metric_history(found.info.run_id, "valid/HR_at_10_99")
     assert [(m.step, m.value) for m in curve] == [
         (r["round"], r["valid"]["HR@10/99"]) for r in RunFolder(run).records()
     ]
+
+
+def test_names_for_mlflow_are_files_beside_one_another(run: Path) -> None:
+    """Its file store keeps a metric as a file: HR_at_10 and HR_at_10/99 cannot both be there."""
+    result = RunFolder(run).result()
+    names = [name for record in RunFolder(run).records() for name in numbers_of(record)]
+    names += [*outcome_of(result), "selected/test/MRR@10!"]
+    allowed = {_allowed(name) for name in names}
+    assert len(allowed) == len(set(names))
+    assert {"valid/HR_at_10", "valid/HR_at_10_99", "selected/test/MRR_at_10_published"} <= allowed
+    assert not [name for name in allowed if re.search(r"[^\w\-. :/]", name)]
+    folders = {str(parent) for name in allowed for parent in PurePosixPath(name).parents}
+    assert not allowed & folders
+
+
+def test_what_a_store_of_mlflow_lacks_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sqlite:///FILE needs SQLAlchemy and alembic, which MLflow imports when the store is first used."""
+
+    class Client:
+        def __init__(self, uri: str) -> None:
+            raise ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
+
+    entities = SimpleNamespace(Metric=None, Param=None)
+    parts = {"": SimpleNamespace(), ".entities": entities, ".tracking": SimpleNamespace(MlflowClient=Client)}
+    for name, part in parts.items():
+        monkeypatch.setitem(sys.modules, f"mlflow{name}", part)
+    with pytest.raises(BadInput, match=r"needs sqlalchemy, .* pip install 'fedrec\[mlflow\]'"):
+        sinks(None, "sqlite:///runs.db")
 
 
 def test_a_run_that_goes_on_is_followed(run: Path, tmp_path: Path) -> None:

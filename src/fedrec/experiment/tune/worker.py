@@ -115,7 +115,7 @@ class Worker:
         def turn(study: Study) -> tuple[int, int]:
             begun = sum(self._ended(study, number) or self._held(study, number) for number in range(study.limit))
             # workers that start together spread over the searches
-            return begun, zlib.crc32(f"{os.getpid()}{study.folder}".encode())
+            return begun, zlib.crc32(f"{os.getpid()}".encode() + os.fsencode(study.folder))
 
         for study in sorted(self.studies, key=turn):
             if study.folder in self._not_here:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Any
 
 from fedrec.errors import BadInput
+from fedrec.extras import missing
 from fedrec.report.export.history import Numbers
 from fedrec.runs.settings import RunSettings
 
@@ -33,6 +35,9 @@ class Mlflow:
             known = self.client.get_experiment_by_name(EXPERIMENT)
             self.experiment = known.experiment_id if known else self.client.create_experiment(EXPERIMENT)
         except Exception as problem:
+            lack = missing(problem) if isinstance(problem, ModuleNotFoundError) else None
+            if lack is not None:  # what a store needs is imported with the first use of it
+                raise lack from None
             why = " ".join(str(problem).split())[:200]
             raise BadInput(f"--mlflow {uri} cannot be used: {why}") from None
         self.run = ""
@@ -73,9 +78,9 @@ class Mlflow:
 
 
 def _allowed(name: str) -> str:
-    """MLflow takes no @ in a name.
+    """MLflow takes neither @ nor ! in a name; and where names are files, ``HR_at_10`` cannot be a folder too.
 
-    >>> _allowed("valid/HR@10/99")
-    'valid/HR_at_10/99'
+    >>> _allowed("valid/HR@10"), _allowed("valid/HR@10/99"), _allowed("valid/MRR@10!")
+    ('valid/HR_at_10', 'valid/HR_at_10_99', 'valid/MRR_at_10_published')
     """
-    return name.replace("@", "_at_")
+    return re.sub(r"@(\d+)/", r"@\1_", name).replace("@", "_at_").replace("!", "_published")
