@@ -82,6 +82,12 @@ def test_links_follow_pages_that_stand_elsewhere() -> None:
     assert relinked(fenced, "README.md", places) == fenced
 
 
+def test_every_picture_is_shown() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]]
+    pictures = [path.name for path in (ROOT / "docs" / "images").iterdir()]
+    assert [name for name in pictures if not any(f"images/{name}" in text for text in texts)] == []
+
+
 def test_every_page_is_in_the_contents(tmp_path: Path) -> None:
     for place in [*page_places().values(), *RESULTS]:
         (tmp_path / "pages" / place).parent.mkdir(parents=True, exist_ok=True)

@@ -97,8 +97,8 @@ def names(found: list[str] | tuple[str, ...], most: int = 8) -> str:
 def ends(value: object, most: int) -> str:
     """A text whose middle is left out where it is long: a path ends with what matters, an error too.
 
-    >>> ends("abc", 9), ends("/home/somebody/data", 12)
-    ('abc', '/hom...ata')
+    >>> ends("abc", 9), ends("/home/somebody/data", 11)
+    ('abc', '/hom...data')
     """
     text = " ".join(str(value).split())
     half = (most - 3) // 2

@@ -44,7 +44,7 @@ class RunSettings(Settings):
     data_dir: Annotated[Path | None, Spelling(shown="$FEDREC_DATA, then the cache folder")] = Field(
         None, description="where data sets lie"
     )
-    protocol: str = Field("strict", description="how models are evaluated: strict or paper-NAME")
+    protocol: str = Field("strict", description="how models are evaluated: strict, strict-new-users or paper-NAME")
     rounds: Annotated[int, Spelling(shown="the recipe's, else 100")] = Field(
         100, ge=1, lt=1 << 31, description="rounds"
     )
@@ -69,7 +69,9 @@ class RunSettings(Settings):
     runtime: Literal["simulate", "flower"] = Field(
         "simulate", description="in process or over Flower: simulate or flower"
     )
-    nodes: int = Field(2, ge=1, description="SuperNodes to start with --runtime flower")
+    nodes: int = Field(
+        2, ge=1, description="SuperNodes to start with --runtime flower; nodes that take part with --secure-by nodes"
+    )
     node_sums: Annotated[bool, Spelling("--node-sums/--no-node-sums")] = Field(
         False,
         description="nodes send the sum over their clients instead of each one's upload (methods of which a sum "
