@@ -7,10 +7,11 @@ allows (a million): neighbours grow with the logarithm of the cohort only, but i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrec import keyed
 from fedrec.errors import BadInput
@@ -37,10 +38,13 @@ class Cohorts:
         return max(map(len, self.groups))
 
 
-def assign(names: Sequence[str], seed: int, run: str, round: int, size: int = SIZE) -> Cohorts:
-    """Participants in cohorts of at least ``size`` (fewer only where there are not as many), as equal as can be.
+def assign(
+    names: Sequence[str], seed: int, run: str, round: int, size: int = SIZE, idle: Collection[str] = ()
+) -> Cohorts:
+    """Participants in cohorts of ``size`` to below twice that, as equal as can be; one where there are fewer.
 
-    Who is with whom depends on the seed, the run, the round and the names alone, not on their order.
+    Who is with whom depends on the seed, the run, the round and the names alone, not on their order. Those of the
+    ``idle``, who add nothing and hide nobody, have cohorts of their own, or fill up those of the others.
     """
     if size < 3:
         raise BadInput(f"cohorts of {size} hide nobody; take at least 3, better 100 to 1,000")
@@ -48,8 +52,22 @@ def assign(names: Sequence[str], seed: int, run: str, round: int, size: int = SI
         raise BadInput(f"a secure sum needs at least 3 participants with different names, not {len(set(names))}")
     ordered = np.array(sorted(names), dtype=object)
     drawn = keyed.words(keyed.streams(keyed.stream(seed, "cohorts", run, round), keyed.keys_of(ordered)), 1)[:, 0]
-    parts = np.array_split(ordered[np.argsort(drawn, kind="stable")], max(1, len(ordered) // size))
+    ordered = ordered[np.argsort(drawn, kind="stable")]
+    without = np.isin(ordered, list(idle))
+    adding, rest = ordered[~without], ordered[without]
+    missing = max(0, size - len(adding))
+    filled, rest = np.concatenate([adding, rest[:missing]]), rest[missing:]
+    if len(rest) >= size:
+        parts = _split(filled, len(filled) // size) + _split(rest, len(rest) // size)
+    else:  # too few for a cohort: each one takes some of them, the smaller ones first
+        count = len(ordered) // size
+        both = zip(_split(filled, count), _split(rest, count)[::-1], strict=True)
+        parts = [np.concatenate(pair) for pair in both]
     return Cohorts(tuple(tuple(sorted(part)) for part in parts))
+
+
+def _split(ordered: NDArray[np.object_], count: int) -> list[NDArray[np.object_]]:
+    return np.array_split(ordered, max(1, count))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ raises, and changes neither the server's state nor anybody's own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -130,7 +130,7 @@ class SecureSimulator(Simulator):
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         layout, costs = self.layout, Costs()
-        courses = self._courses(number, chosen, answering, layout, costs)
+        courses = self._courses(number, chosen, answering, layout, costs, self._idle(chosen))
         inside = [self._clients(course, answering) for course in courses]
         if few := self._few(inside):  # who has nothing new adds nothing, and hides nobody
             return self._skipped(f"round {number} is skipped: {few}; nothing was sent", evaluate)
@@ -149,15 +149,21 @@ class SecureSimulator(Simulator):
 
     def _few(self, inside: list[Int64]) -> str:
         """Why a sum would be one of too few, where some participants are known to add nothing to it."""
-        everybody = np.concatenate(inside)
-        silent = self.method.silent(self.method.download(self.server, self.people.block.clients[everybody]))
-        adding = everybody if silent is None else everybody[~silent]
+        idle = self._idle(np.concatenate(inside))
         for clients in inside:
-            trained = len(np.unique(self.owner[np.intersect1d(clients, adding)]))
+            names = [self.names[owner] for owner in np.unique(self.owner[clients])]
+            trained = sum(name not in idle for name in names)
             if 0 < trained < self.secure.least:
-                whole = len(np.unique(self.owner[clients]))
-                return f"{trained} of {whole} participants have trained, a secure sum needs {self.secure.least}"
+                return f"{trained} of {len(names)} participants have trained, a secure sum needs {self.secure.least}"
         return ""
+
+    def _idle(self, clients: Int64) -> set[str]:
+        """Participants of whose clients among these none adds anything."""
+        silent = self.method.silent(self.method.download(self.server, self.people.block.clients[clients]))
+        if silent is None:
+            return set()
+        adding = np.unique(self.owner[clients[~silent]])
+        return {self.names[owner] for owner in np.setdiff1d(self.owner[clients], adding)}
 
     def _skipped(self, why: str, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         """A round of which nothing is sent: everybody and the server stay as they are."""
@@ -167,14 +173,22 @@ class SecureSimulator(Simulator):
 
     # who is with whom, and who falls silent when
 
-    def _courses(self, number: int, chosen: Int64, answering: Int64, layout: Layout, costs: Costs) -> list[Course]:
+    def _courses(
+        self,
+        number: int,
+        chosen: Int64,
+        answering: Int64,
+        layout: Layout,
+        costs: Costs,
+        idle: Collection[str] = (),
+    ) -> list[Course]:
         """An attempt that works for every cohort; raises where there is none."""
         taking = self._taking(chosen, answering)
         if len(taking) < self.secure.least:
             raise TooFew(
                 f"round {number}: {len(taking)} participants, a secure sum needs {self.secure.least}; nothing was sent"
             )
-        groups = assign(taking, self.seed, RUN, number, self.secure.cohort).groups
+        groups = assign(taking, self.seed, RUN, number, self.secure.cohort, idle).groups
         return [
             self._course(number, cohort, list(group), answering, layout, costs) for cohort, group in enumerate(groups)
         ]

@@ -31,6 +31,20 @@ def test_everybody_is_in_one_cohort_and_none_is_small(n: int, size: int, seed: i
     assert found == assign(people[::-1], seed, "run", 1, size)
 
 
+@given(st.integers(3, 400), st.floats(0, 1), st.integers(3, 120), st.integers(0, 5))
+def test_those_who_add_something_are_together(n: int, share: float, size: int, seed: int) -> None:
+    """A few of them in each of many cohorts would hide each other nowhere, and every cohort would be skipped."""
+    people = names(n)
+    idle = set(people[: round(share * n)])
+    adding = n - len(idle)
+    found = assign(people, seed, "run", 1, size, idle)
+    assert sorted(name for group in found.groups for name in group) == people
+    assert found.smallest >= min(n, size)
+    assert found.largest < 2 * size
+    assert all(len(set(group) - idle) >= min(adding, size // 2) for group in found.groups if set(group) - idle)
+    assert found == assign(people[::-1], seed, "run", 1, size, idle)
+
+
 def test_cohorts_change_with_the_round_and_the_seed() -> None:
     people = names(60)
     first = assign(people, 0, "run", 1, 10)

@@ -339,7 +339,7 @@ class SecureFederation(Federation):
         least = self.settings.secure_least
         if len(members) < least:
             raise TooFew(f"{len(members)} participants, a secure sum needs {least}")
-        groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort).groups
+        groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort, idle).groups
         for group in groups:
             trained = len(set(group) - idle)
             if 0 < trained < least:  # who that is depends on the round: another attempt would have no more
