@@ -11,7 +11,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     map(
         frozenset,
         (
-            {"errors", "extras", "keyed", "compiled", "threads", "memory"},
+            {"errors", "extras", "keyed", "compiled", "threads", "memory", "interrupts"},
             {"data"},
             {"evaluation"},
             {"core"},
@@ -28,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     )
 )
 """Rooms from the ground up: a room may use those below it and those beside it, never those above."""
-AT_THE_TOP = {"__init__", "__main__", "errors", "extras", "keyed", "compiled", "threads", "memory"}
+AT_THE_TOP = {"__init__", "__main__", "errors", "extras", "keyed", "compiled", "threads", "memory", "interrupts"}
 """Files that stand at the top of the tree, in no room: the public side, and the ground that all stand on."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import stat
@@ -17,6 +18,7 @@ from direct import RUN, federation, records_of
 
 from crafted_state import HOSTILE_NAMES, craft, craft_old, parts
 from fedrec.core.old_names import OLD_NAMES
+from fedrec.deploy import steps
 from fedrec.deploy.flower.commands import connection
 from fedrec.deploy.flower.tasks import Link
 from fedrec.deploy.messages.letters import Selected
@@ -186,6 +188,44 @@ def test_the_folder_of_a_deployed_run_is_its_own(tmp_path: Path) -> None:
     Job(Rules(), 3, "mine", own_data=True, catalogue=("a", "b", "c")).write(tmp_path / "run")
     write_served(tmp_path / "run", done=False, state="waiting for nodes")
     all_private(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["federation.json", "catalogue.txt", "settings.yaml"])
+def test_a_deployed_run_that_was_killed_while_it_was_made_counts_as_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """`--out` said that its folder was used, and `--resume` that it was no federated run."""
+    items, out = tmp_path / "items.txt", tmp_path / "run"
+    items.write_text("a\nb\nc\n")
+    settings, place = resolve("fedavg", {"rounds": 2, "runtime": "flower", "nodes": 2}), os.replace
+
+    class Killed(BaseException):
+        pass
+
+    def dies(source: Any, target: Any) -> None:
+        if Path(target).name == name:
+            raise Killed
+        place(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", dies)
+        patched.setattr(Path, "unlink", lambda *_, **__: None)  # who is killed clears nothing up
+        with pytest.raises(Killed):
+            steps.create_run(settings, items, Rules(), out)
+    with pytest.raises(BadInput, match=r"holds no run yet.*--out"):
+        RunFolder.open(out)
+    steps.create_run(settings, items, Rules(), out)
+    assert Job.read(out).catalogue == ("a", "b", "c")
+    all_private(out)
+
+
+def test_settings_of_a_deployed_run_that_were_cut_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "items.txt").write_text("a\nb\nc\n")
+    settings = resolve("fedavg", {"rounds": 2, "runtime": "flower", "nodes": 2})
+    folder = steps.create_run(settings, tmp_path / "items.txt", Rules(), tmp_path / "run")
+    path = folder.path / "settings.yaml"
+    path.write_text(path.read_text().partition("# blake2b")[0])
+    refused(path, folder.settings)
 
 
 def test_a_folder_of_somebodys_own_is_left_as_it_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,22 @@ def test_the_log_is_shown_from_its_end(tmp_path: Path) -> None:
     server = home(tmp_path)
     (server / operating.LOG).write_text("".join(f"line {n}\n" for n in range(50)))
     assert list(operating.log_lines(server, 2, follow=False)) == ["line 48", "line 49"]
+
+
+def test_the_log_is_shown_without_colours_and_in_whole_lines(tmp_path: Path) -> None:
+    server = home(tmp_path)
+    (server / operating.LOG).write_text("\x1b[92mINFO \x1b[0m: up\n")
+    lines = operating.log_lines(server, 9, follow=True)
+    assert next(lines) == "INFO : up"
+    with open(server / operating.LOG, "a") as handle:
+        for piece in ("one", " line", "\nand more"):
+            handle.write(piece)
+            handle.flush()
+            if piece != "one":
+                continue
+            waiting = ThreadPoolExecutor(1).submit(next, lines)
+            time.sleep(0.5)  # what is read meanwhile is half a line
+    assert waiting.result(30) == "one line"
 
 
 def test_flowers_log_in_plain_lines(tmp_path: Path) -> None:

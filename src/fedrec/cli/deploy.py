@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -241,7 +242,7 @@ def try_it(
     whose, found = try_out(out, chosen, data, show_round, typer.echo)
     typer.echo(f"recommended on {whose}:")
     print_items(found)
-    typer.echo(f"everything is below {out}; `fedrec deploy status {out / 'run'}` shows the run")
+    typer.echo(f"everything is below {out}; `fedrec deploy status {quote(str(out / 'run'))}` shows the run")
 
 
 @app.command("status")

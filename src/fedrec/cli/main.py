@@ -31,10 +31,11 @@ from fedrec.cli import (
     update,
     watch,
 )
-from fedrec.cli.stopping import Stopped, Verbs, terminable
+from fedrec.cli.stopping import Stopped, Verbs
 from fedrec.cli.usage import said
 from fedrec.errors import BadInput
 from fedrec.extras import missing
+from fedrec.interrupts import terminable
 from fedrec.report.text.shown import shown
 
 app = typer.Typer(

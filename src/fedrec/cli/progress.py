@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fedrec.cli.stopping import saying
 from fedrec.evaluation.headline import headline
+from fedrec.interrupts import saying
 from fedrec.report.text.shown import shown
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from fedrec.cli import options as o
 from fedrec.cli.export import Mlflow, TensorBoard
 from fedrec.cli.progress import Watch
 from fedrec.cli.result import print_result, write_json
-from fedrec.cli.stopping import saying
 from fedrec.errors import BadInput
+from fedrec.interrupts import saying
 
 OPTIONS = o.takes(before="out")
 
@@ -74,7 +74,7 @@ def resumable(folder: Path, watch: Watch) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as why:
-        from fedrec.runs.folder import SETTINGS
+        from fedrec.runs.files import SETTINGS
 
         if not (folder / SETTINGS).is_file():
             raise

@@ -1,19 +1,14 @@
-"""What ends a command from outside: Ctrl-C, and a termination signal, which ends it in the same way."""
+"""How an interrupt or a termination signal ends a command: with one line, and a status of its own."""
 
 from __future__ import annotations
 
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from click import Context
 from typer.core import TyperGroup
 
-
-class Terminated(KeyboardInterrupt):
-    """A termination signal."""
+from fedrec.interrupts import Terminated
 
 
 class Stopped(Exception):
@@ -32,26 +27,3 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as why:
             raise Stopped(why) from None
-
-
-def saying(why: KeyboardInterrupt, line: str) -> KeyboardInterrupt:
-    """The same with a line of its own, in place of `interrupted`."""
-    return type(why)(line)
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """A termination signal meanwhile is raised as an interrupt is, so that what was started is stopped, too."""
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise Terminated
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

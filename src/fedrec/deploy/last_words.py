@@ -18,6 +18,11 @@ _PASSING = re.compile(
 """Lines that give no reason."""
 
 
+def without_codes(line: str) -> str:
+    """A line as a terminal shows it, without colours."""
+    return _CODE.sub("", line)
+
+
 def last_words(log: str) -> str:
     """The last lines that say something, each once; of a traceback what was raised.
 
@@ -26,7 +31,7 @@ def last_words(log: str) -> str:
     """
     found: dict[str, None] = {}
     for line in log.splitlines():
-        plain = _CODE.sub("", line)
+        plain = without_codes(line)
         text = " ".join(_FRAME.sub(" ", plain).split())
         if text and not plain[0].isspace() and not _PASSING.match(text):  # indented: where a traceback has been
             found.pop(text, None)

@@ -26,13 +26,15 @@ from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions, refuse_whole_users
 from fedrec.deploy.node.worker import config_of
 from fedrec.deploy.ports import free_ports
-from fedrec.deploy.server.job import JOB, SERVED, Job, read_served
+from fedrec.deploy.server.job import SERVED, Job, read_served
 from fedrec.deploy.server.rules import Rules
-from fedrec.deploy.watching import OnRound, RunFailed, Watch, interruptible
+from fedrec.deploy.watching import OnRound, RunFailed, Watch
 from fedrec.errors import BadInput
 from fedrec.evaluation.task import Task
+from fedrec.interrupts import terminable
 from fedrec.privacy.card import PrivacyCard
 from fedrec.runs.atomic import private_folder
+from fedrec.runs.files import JOB
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.simulate.runtime import Simulator
@@ -96,7 +98,7 @@ class Loopback(Simulator):
             Job(rules, world.n_items, world.name, own_data=False, members=members).write(folder.path)
         (folder.path / SERVED).unlink(missing_ok=True)
         link_port, *ports = free_ports(1 + len(nodes))
-        with interruptible(), Cluster(home, link_port) as cluster:
+        with terminable(), Cluster(home, link_port) as cluster:
             cluster.start_link()
             for options, port in zip(nodes, ports, strict=True):
                 cluster.start_node(options.name, port, config_of(options))

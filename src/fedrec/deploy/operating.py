@@ -6,8 +6,10 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from fedrec.deploy.admission import Admission, fingerprint
+from fedrec.deploy.last_words import without_codes
 from fedrec.deploy.server.presence import last_seen
 from fedrec.deploy.server.pulse import SILENT, STOP, alive, duration, state_of
 from fedrec.deploy.server.run_list import going_on, runs
@@ -23,7 +25,9 @@ LOG = "superlink.log"
 def check_state(state: Path) -> Path:
     """A server's folder, or one clear line."""
     if not (state / "config.toml").is_file():
-        raise BadInput(f"{state} is not a server's folder; start it with `fedrec deploy server --state {state}`")
+        raise BadInput(
+            f"{state} is not a server's folder; start it with `fedrec deploy server --state {quote(str(state))}`"
+        )
     return state.resolve()
 
 
@@ -62,7 +66,7 @@ def stop_run(state: Path, folder: Path | None, patience: float = 60.0) -> Path:
     found = folder or going_on(home)
     if found is None or not alive(found):
         what = "no run goes on" if folder is None else f"{folder} does not go on"
-        raise BadInput(f"{what}; `fedrec deploy list --state {state}` shows all runs")
+        raise BadInput(f"{what}; `fedrec deploy list --state {quote(str(state))}` shows all runs")
     (found / STOP).touch()
     end = time.monotonic() + max(patience, SILENT)
     while alive(found):
@@ -79,10 +83,12 @@ def log_lines(state: Path, last: int, follow: bool) -> Iterator[str]:
     if not path.is_file():
         raise BadInput(f"{path} is not there; the server has not been started yet")
     with open(path, encoding="utf-8", errors="replace") as handle:
-        yield from (line.rstrip("\n") for line in deque(handle, maxlen=last))
+        yield from (without_codes(line.rstrip("\n")) for line in deque(handle, maxlen=last))
+        line = ""
         while follow:
-            line = handle.readline()
-            if line:
-                yield line.rstrip("\n")
+            line += handle.readline()
+            if line.endswith("\n"):
+                yield without_codes(line.rstrip("\n"))
+                line = ""
             else:
                 time.sleep(0.3)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from fedrec.core.loop import Progress, Record
@@ -24,13 +25,15 @@ from fedrec.deploy.server.job import SERVED, Job, read_catalogue, read_served
 from fedrec.deploy.server.pulse import ENDED, SILENT, alive, state_of
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.server.run_list import going_on, remember
-from fedrec.deploy.watching import RunFailed, Watch, interruptible
+from fedrec.deploy.watching import RunFailed, Watch
 from fedrec.errors import BadInput
 from fedrec.evaluation.headline import headline
+from fedrec.interrupts import terminable
 from fedrec.privacy.ledger import OwnerPolicy
 from fedrec.runs.alone import alone
 from fedrec.runs.atomic import private_folder, writing_to
-from fedrec.runs.folder import RunFolder, refuse_used
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.new_folder import refuse_used
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.identity import public_bytes
 
@@ -49,13 +52,14 @@ def server(state: Path, keys: Path, host: str, port: int, say: Say) -> None:
     files = ServerFiles.below(keys.resolve())
     for file in (files.ca, files.certificate, files.key):
         if not file.is_file():
-            raise BadInput(f"{keys} has no {file.name}; make it with `fedrec deploy keys {keys} --host NAME`")
+            make = f"fedrec deploy keys {quote(str(keys))} --host NAME"
+            raise BadInput(f"{keys} has no {file.name}; make it with `{make}`")
     home = state.resolve()
     check_place(host, port)
     with writing_to(state, "--state"):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     # a second server would write its own secrets over those that the first one's processes were started with
-    with alone(home, "--state"), interruptible(), Cluster(home, port, files, host=host) as cluster:
+    with alone(home, "--state"), terminable(), Cluster(home, port, files, host=host) as cluster:
         cluster.start_link(home / "state.db")
         crew = cluster.crew
         say(f"server ready on {host}:{port} for admitted nodes; its log is {crew.log('superlink')}")
@@ -102,7 +106,7 @@ def node(
     limits = {name: repr(value) for name, value in asdict(policy).items()}
     own = {"folder": str(folder.resolve()), "data": str(data.resolve()), **limits, **(secure or {})}
     link, port = Link(server_address, ca.resolve()), port or free_ports(1)[0]
-    with alone(home, "--folder"), interruptible(), Crew(home) as crew:
+    with alone(home, "--folder"), terminable(), Crew(home) as crew:
         command = node_command(home / "node.toml", name, own, link, port, key.resolve(), NODE)
         say(f"{name}: {users} users, {interactions} interactions; connecting to {server_address}")
         end = time.monotonic() + patience
@@ -161,11 +165,10 @@ def create_run(settings: RunSettings, items: Path, rules: Rules, out: Path, memb
         raise BadInput("--secure and --members FILE belong together: give both, or neither")
     known = {} if members is None else read_members(members)
     catalogue = read_catalogue(items)
+    job = Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue, members=known)
     refuse_used(out)
     with alone(out):
-        folder = RunFolder.create(out, settings, private=True)
-        Job(rules, len(catalogue), settings.data, own_data=True, catalogue=catalogue, members=known).write(out)
-    return folder
+        return RunFolder.create(out, settings, private=True, more=job.write)
 
 
 def run(
@@ -182,9 +185,9 @@ def run(
     if follows:
         say("this run goes on already: following it")
     elif other is not None:
-        say(f"waiting for {other} to end: one run at a time (`fedrec deploy stop --state {state}` ends it)")
+        say(f"waiting for {other} to end: one run at a time (`fedrec deploy stop --state {quote(str(state))}` ends it)")
     watch = Watch(folder, on_round)
-    with interruptible(), Crew(home) as crew:
+    with terminable(), Crew(home) as crew:
         try:
             if not follows:
                 (folder.path / SERVED).unlink(missing_ok=True)
@@ -195,8 +198,8 @@ def run(
                 watch.look()
                 time.sleep(0.5)
         except KeyboardInterrupt:
-            say(f"the run goes on without this command; follow it: fedrec deploy status {folder.path}")
-            say(f"end it: fedrec deploy stop {folder.path} --state {state}")
+            say(f"the run goes on without this command; follow it: fedrec deploy status {quote(str(folder.path))}")
+            say(f"end it: fedrec deploy stop {quote(str(folder.path))} --state {quote(str(state))}")
             raise
         watch.look()
         said = read_served(folder.path) or {}

@@ -18,8 +18,8 @@ from fedrec.deploy.node.recommending import recommend
 from fedrec.deploy.ports import free_ports
 from fedrec.deploy.server.presence import last_seen
 from fedrec.deploy.server.rules import Rules
-from fedrec.deploy.watching import interruptible
 from fedrec.errors import BadInput
+from fedrec.interrupts import terminable
 from fedrec.runs.recommendations import Recommendation
 from fedrec.runs.settings import RunSettings
 from fedrec.threads import thread_count
@@ -41,7 +41,7 @@ def try_out(
     port, *ports = free_ports(1 + nodes)
     home = folder / "server"
     rules = build(Rules, {"nodes": nodes, "wait": 120.0 + 30.0 * nodes}, "deploy try")  # all start at once
-    with interruptible(), Cluster(home, port, ServerFiles.below(folder / "certificates")) as cluster:
+    with terminable(), Cluster(home, port, ServerFiles.below(folder / "certificates")) as cluster:
         cluster.start_link(home / "state.db")
         say(f"server on 127.0.0.1:{port}, its folder {home}")
         for name, own_port in zip(names, ports, strict=True):

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 from fedrec.core.loop import Progress, Record
 from fedrec.runs.folder import RunFolder
@@ -36,20 +32,3 @@ class Watch:
             if self.on_round:
                 self.on_round(record, self.progress)
         self.seen = max(self.seen, len(records))
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """While a federation runs, a termination signal ends it as Ctrl-C does: everything is stopped first."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -11,7 +11,8 @@ from fedrec.core.settings import plain_value
 from fedrec.errors import BadInput
 from fedrec.experiment.alike import Done, check_alike
 from fedrec.methods.registry import centralised, federated, name_of, names
-from fedrec.runs.folder import SETTINGS, RunFolder
+from fedrec.runs.files import SETTINGS
+from fedrec.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)

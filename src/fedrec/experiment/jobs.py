@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from fedrec.errors import BadInput, quoted
 from fedrec.methods.registry import find as find_method
-from fedrec.runs.folder import RunFolder, is_free
+from fedrec.runs.folder import RunFolder
+from fedrec.runs.new_folder import is_free
 from fedrec.runs.settings import HOW_ONLY, RunSettings
 
 State = Literal["new", "unfinished", "finished"]

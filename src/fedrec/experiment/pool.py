@@ -23,7 +23,8 @@ from fedrec.memory import available_mb
 from fedrec.report.model.comparison import NOT_YET
 from fedrec.report.model.runs import FinishedRun, load_run
 from fedrec.runs.alone import alone
-from fedrec.runs.folder import RESULT, RunFolder
+from fedrec.runs.files import RESULT
+from fedrec.runs.folder import RunFolder
 
 POLL_SECONDS = 0.5
 

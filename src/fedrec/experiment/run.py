@@ -14,10 +14,11 @@ from fedrec.evaluation.task import Task
 from fedrec.experiment.open import Result, opened, prepared_again
 from fedrec.experiment.prepare import Prepared, prepare, split_data
 from fedrec.runs.alone import alone
-from fedrec.runs.folder import RunFolder, refuse_used
+from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import made_key
 from fedrec.runs.known import known_of, stored
 from fedrec.runs.memory import forget_peak
+from fedrec.runs.new_folder import refuse_used
 from fedrec.runs.result import summary
 from fedrec.runs.settings import RunSettings
 

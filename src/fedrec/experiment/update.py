@@ -21,7 +21,8 @@ from fedrec.experiment.open import Result, settings_here
 from fedrec.experiment.prepare import Prepared, prepare
 from fedrec.experiment.recommend import keeper
 from fedrec.experiment.run import OnRound, OnStart, begin
-from fedrec.runs.folder import RESULT, RunFolder
+from fedrec.runs.files import RESULT
+from fedrec.runs.folder import RunFolder
 from fedrec.runs.history_key import read_key
 from fedrec.runs.known import Known
 from fedrec.runs.known import opened as histories_opened

@@ -23,7 +23,7 @@ from fedrec.experiment import run
 from fedrec.experiment.jobs import Job, reason_of
 from fedrec.experiment.prepare import ASKED, SharedData
 from fedrec.memory import resident_mb
-from fedrec.runs.folder import ROUNDS
+from fedrec.runs.files import ROUNDS
 from fedrec.runs.settings import HOW_ONLY, RunSettings
 
 LARGE_MB = 2048

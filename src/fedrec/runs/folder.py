@@ -1,15 +1,4 @@
-"""A run's folder: the only place that writes one.
-
-settings.yaml            all that defines the run
-data.json                a fingerprint of the data: counts, and a digest of each part
-rounds.jsonl             one line a round: loss, metrics, seconds, bytes
-checkpoint.safetensors   where it stands, while it runs
-model.safetensors        state of the selected round, for recommendations
-data.safetensors         ids, titles and what users have, so that the model recommends without its data
-users.parquet            test metrics of every user at the selected round (users.csv where pyarrow is missing)
-manifest.json            size and checksum of each file of a finished run
-origin.json              which run this one goes on from, where it is an update
-result.json              the object that --json writes; its presence means the run is finished
+"""A run's folder: the only place that writes one (its files: :mod:`fedrec.runs.files`).
 
 Files that change while the run goes on carry their own checksums (:mod:`fedrec.runs.sealed`,
 :mod:`fedrec.runs.state_file`); those of a finished run are listed in the manifest (:mod:`fedrec.runs.manifest`).
@@ -36,9 +25,21 @@ from fedrec.data.fingerprint import Fingerprint
 from fedrec.errors import BadInput
 from fedrec.extras import installed
 from fedrec.runs.atomic import clear_leftovers, keep_file, keep_text, private_folder, room_for, writing_to
-from fedrec.runs.half_made import clear_half_made, half_made, leftovers_of
+from fedrec.runs.files import (
+    CHECKPOINT,
+    DATA,
+    JOB,
+    KNOWN,
+    MODEL,
+    RESULT,
+    ROUNDS,
+    SETTINGS,
+    USERS,
+    USERS_PLAIN,
+)  # fmt: skip
 from fedrec.runs.known import STORED, Known, restored
 from fedrec.runs.manifest import MANIFEST, Manifest, write_manifest
+from fedrec.runs.new_folder import clear_half_made, half_made, leftovers_of, refuse_used
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
 from fedrec.runs.plain_json import metrics_with_nan, plain_json
 from fedrec.runs.result_form import wrong_in
@@ -46,6 +47,7 @@ from fedrec.runs.rounds import append_record, have_checksums, read_records, reco
 from fedrec.runs.sealed import (
     Damaged,
     damaged,
+    is_sealed,
     json_object,
     read_sealed_json,
     read_sealed_yaml,
@@ -58,16 +60,9 @@ from fedrec.runs.state_file import has_checksum, load_state, save_state
 from fedrec.runs.users_table import read_users
 from fedrec.runs.yaml_file import dump_yaml, parse_yaml
 
-CHECKPOINT, KNOWN, MODEL = "checkpoint.safetensors", "data.safetensors", "model.safetensors"
-DATA, RESULT, ROUNDS, SETTINGS = "data.json", "result.json", "rounds.jsonl", "settings.yaml"
-USERS, USERS_PLAIN = "users.parquet", "users.csv"
-
 EDITED = "restore it from a copy, or start a new run with other settings"
 START_OVER = "restore it from a copy, or remove it: resuming then starts the run over"
 RUN_AGAIN = "restore it from a copy, or repeat the run"
-
-FIRST = (ORIGIN, CHECKPOINT, DATA)
-"""What is written before the settings, which make a folder a run's."""
 
 DATA_SCHEMA = "fedrec.data/1"
 _FINGERPRINT = Parts({"path": str | None, "name": str, "counts": dict[str, int], "parts": dict[str, str]})
@@ -97,16 +92,17 @@ class RunFolder:
         origin: Origin | None = None,
         start: Progress | None = None,
         learns_from: tuple[Fingerprint, Path | None] | None = None,
+        more: Callable[[Path], None] = lambda path: None,
     ) -> RunFolder:
         """A new folder; one that is already used or cannot be written is bad input.
 
         It says what the run ``learns_from`` and where that lies; an update, too, its ``origin`` and where it
-        ``start``s: without them written there are no settings. What a kill left of a run that was being made there is
-        cleared, so whoever calls this keeps others from the folder.
+        ``start``s; ``more`` writes what else it cannot do without. Until all that is written there are no settings.
+        What a kill left of a run that was being made there is cleared, so whoever calls this keeps others from it.
         """
         refuse_used(path)
         with writing_to(path, "--out"):
-            clear_half_made(path, FIRST, SETTINGS)
+            clear_half_made(path)
             if private:
                 private_folder(path)
             path.mkdir(parents=True, exist_ok=True)
@@ -116,6 +112,7 @@ class RunFolder:
                 cls(path).checkpoint(start, start.state)
             if learns_from is not None:
                 cls(path).write_fingerprint(*learns_from)
+            more(path)
             text = sealed_yaml(dump_yaml(settings.model_dump(mode="json")))
             keep_text(path / SETTINGS, text, private=private)
             if start is not None and start.records:
@@ -125,7 +122,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing run."""
-        if half_made(path, FIRST, SETTINGS):
+        if half_made(path):
             raise BadInput(f"{path} holds no run yet: it was killed before it began; begin it again with --out {path}")
         if not (path / SETTINGS).is_file():
             raise BadInput(f"{path} is not a run's folder (it has no {SETTINGS}); give one that `fedrec run` made")
@@ -167,7 +164,7 @@ class RunFolder:
         A manifest vouches for settings without one: of a run that an older version began.
         """
         vouched = self.finished and (self.path / MANIFEST).is_file()
-        others = any((self.path / name).is_file() for name in (DATA, ORIGIN, MANIFEST))
+        others = any((self.path / name).is_file() for name in (DATA, ORIGIN, MANIFEST)) or is_sealed(self.path / JOB)
         others = others or has_checksum(self.path / CHECKPOINT) or have_checksums(self.path / ROUNDS)
         return read_sealed_yaml(self.path / SETTINGS, EDITED, must=others and not vouched)
 
@@ -251,7 +248,7 @@ class RunFolder:
             if not self.finished:
                 (self.path / MANIFEST).unlink(missing_ok=True)  # of an end that never came
             clear_leftovers(self.path)
-        self._seal_settings()
+        self.seal_settings()
         if not path.is_file():
             origin = self.origin()
             if origin is not None and not origin.starts_over:
@@ -280,7 +277,7 @@ class RunFolder:
         if (self.path / MANIFEST).is_file() and not self.finished and not came:
             raise damaged(self.path / RESULT, "it is gone", RUN_AGAIN)
 
-    def _seal_settings(self) -> None:
+    def seal_settings(self) -> None:
         """Give settings of an older version a checksum, before files that have one stand beside them."""
         if not self.finished and not (text := self._settings_text())[1]:
             private = not (self.path / SETTINGS).stat().st_mode & 0o077
@@ -375,14 +372,3 @@ class RunFolder:
             return read_users(path)
         except BadState as problem:
             raise damaged(path, str(problem), RUN_AGAIN) from None
-
-
-def is_free(path: Path) -> bool:
-    """Whether a new run can have this folder: there is nothing, or what a kill left of one that was being made."""
-    return not path.exists() or (path.is_dir() and (not any(path.iterdir()) or half_made(path, FIRST, SETTINGS)))
-
-
-def refuse_used(path: Path) -> None:
-    """A new run needs a folder of its own."""
-    if not is_free(path):
-        raise BadInput(f"{path} is already used; choose another --out, or continue it with --resume {path}")

@@ -83,6 +83,11 @@ def read_sealed_json(path: Path, advice: str = "", *, must: bool = False) -> dic
     return value
 
 
+def is_sealed(path: Path) -> bool:
+    """Whether a JSON file, where there is one, has had a checksum, be it damaged or not."""
+    return path.is_file() and KEY.encode() in path.read_bytes()
+
+
 def json_object(path: Path, data: bytes, advice: str = "") -> dict[str, Any]:
     """The JSON object that a file's bytes are."""
     try:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrec.deploy.server.job import JOB
 from fedrec.deploy.server.pulse import duration, state_of
 from fedrec.errors import BadInput
 from fedrec.report.model.runs import FinishedRun
-from fedrec.runs.folder import RESULT, ROUNDS, SETTINGS, RunFolder
+from fedrec.runs.files import JOB, RESULT, ROUNDS, SETTINGS
+from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.serve.sources import file_mark
 

@@ -13,7 +13,8 @@ from fedrec.deploy.node.recommending import NodeModel, latest_finished
 from fedrec.errors import BadInput
 from fedrec.experiment.open import Result
 from fedrec.experiment.recommend import Recommender
-from fedrec.runs.folder import RESULT, SETTINGS, RunFolder
+from fedrec.runs.files import RESULT, SETTINGS
+from fedrec.runs.folder import RunFolder
 from fedrec.runs.known import Known
 from fedrec.runs.manifest import MANIFEST
 from fedrec.runs.origin import newest

@@ -11,7 +11,8 @@ from fedrec.core.disclosed import Disclosed
 from fedrec.core.state import BadState
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
-from fedrec.runs.folder import CHECKPOINT, RunFolder
+from fedrec.runs.files import CHECKPOINT
+from fedrec.runs.folder import RunFolder
 
 ROUNDS = 3
 OWN: dict[str, Any] = {"dim": 2, "epochs": 1}

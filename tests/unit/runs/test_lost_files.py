@@ -118,7 +118,7 @@ def test_a_kill_between_manifest_and_result_is_no_such_loss(
             execute(resolve("fedavg", {**GIVEN, "checkpoint_seconds": seconds}), tmp_path / "run")
     assert (tmp_path / "run" / "manifest.json").is_file()
     with monkeypatch.context() as patched:  # killed once more, when it has just begun to go on
-        patched.setattr(RunFolder, "_seal_settings", killed)
+        patched.setattr(RunFolder, "seal_settings", killed)
         with pytest.raises(Killed):
             resume(tmp_path / "run")
     assert resume(tmp_path / "run").json["rounds"] == 3

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fedrec.deploy.server.job import JOB
 from fedrec.experiment.resolve import resolve
+from fedrec.runs.files import JOB
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import sealed_line, sealed_yaml
 from fedrec.serve.following import Follower

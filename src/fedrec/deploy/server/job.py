@@ -5,8 +5,8 @@ served.json       the server's last word: done, or why not
 attempts.json     how often the newest secure sums were begun, while the run goes on: members join no attempt twice
 catalogue.txt     the public item ids in order, where nodes bring their own files
 
-All are private to the server's user. The JSON files carry their own checksums; the catalogue's is in federation.json,
-which is written after it.
+All are private to the server's user. The JSON files carry their own checksums; the catalogue's is in federation.json.
+Both of these are written before the settings, so a folder that is a run's has them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import write_text
+from fedrec.runs.files import CATALOGUE, JOB
 from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json
 
-JOB, SERVED, CATALOGUE, ATTEMPTS = "federation.json", "served.json", "catalogue.txt", "attempts.json"
+SCHEMA, SERVED, ATTEMPTS = "fedrec.federation/1", "served.json", "attempts.json"
 ADVICE = "restore it from a copy, or start a new run"
 
 
@@ -48,6 +49,7 @@ class Job:
 
     def write(self, folder: Path) -> None:
         plain = {
+            "schema": SCHEMA,
             "run": self.run,
             "rules": self.rules.model_dump(mode="json"),
             "n_items": self.n_items,
@@ -60,8 +62,9 @@ class Job:
         if self.catalogue:
             text = "\n".join(self.catalogue) + "\n"
             plain["catalogue"] = digest(text.encode())
-            write_text(folder / CATALOGUE, text, private=True)
         write_text(folder / JOB, sealed_json(plain), private=True)
+        if self.catalogue:
+            write_text(folder / CATALOGUE, text, private=True)
 
     @classmethod
     def read(cls, folder: Path) -> Job:

@@ -57,6 +57,7 @@ def serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
 def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     began = time.perf_counter()
     folder = RunFolder.open(path)
+    folder.seal_settings()  # of 0.1.0, before a job with a checksum stands beside them
     settings, job = folder.settings(), Job.read(path)
     plain = settings.model_dump(mode="json", exclude={"data_dir"})
     exchange = connect(Meet(job.run, json.dumps(plain), job.catalogue), job.rules.poll)

@@ -26,7 +26,8 @@ from fedrec.experiment.tune.study import RUNGS, Study
 from fedrec.memory import MIB, available_mb
 from fedrec.report.model.search import ENDED, Trial, end_trial
 from fedrec.runs.atomic import clear_leftovers
-from fedrec.runs.folder import CHECKPOINT, RESULT, SETTINGS, RunFolder
+from fedrec.runs.files import CHECKPOINT, RESULT, SETTINGS
+from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import HERE, RunSettings
 
 log = logging.getLogger("fedrec.tune")

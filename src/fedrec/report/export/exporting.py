@@ -12,7 +12,8 @@ from fedrec.errors import BadInput
 from fedrec.report.export.history import Sink, numbers_of, outcome_of, times_of
 from fedrec.report.export.mlflow import Mlflow
 from fedrec.report.export.tensorboard import TensorBoard
-from fedrec.runs.folder import SETTINGS, RunFolder
+from fedrec.runs.files import SETTINGS
+from fedrec.runs.folder import RunFolder
 
 EVERY = 1.0
 """Seconds between two looks at a run that goes on."""

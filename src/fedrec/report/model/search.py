@@ -12,7 +12,8 @@ from fedrec.errors import BadInput
 from fedrec.recipes.search_spaces import Space
 from fedrec.report.model.runs import points_of
 from fedrec.runs.atomic import keep_text
-from fedrec.runs.folder import SETTINGS, RunFolder
+from fedrec.runs.files import SETTINGS
+from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import read_sealed_json, sealed_json
 
 ENDED = "ended.json"
