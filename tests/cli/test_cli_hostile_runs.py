@@ -23,12 +23,9 @@ from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute
 from fedrec.runs import sealed
 from fedrec.runs.manifest import write_manifest
+from killed import Killed
 
 STRUCTURES = list(hostile_structures({"dict": {"server": {"class": "", "fields": {"items": {}}}, "private": {}}}))
-
-
-class Killed(Exception):
-    """Stands for a kill after a round."""
 
 
 @pytest.fixture(scope="module")

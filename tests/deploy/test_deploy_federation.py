@@ -25,6 +25,7 @@ from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import federated, find
 from found_methods import find_federated
+from killed import Killed
 
 SMALL = {"epochs": 2, "dim": 4}
 
@@ -187,9 +188,6 @@ def test_a_server_that_restarts_goes_on_from_its_last_round(method: str, at: int
     """Nodes are ahead of a server that died: they go back to the state the server counts on."""
     settings = settings_of(method, rounds=4)
     runtime, plan, progress, _ = federation(tmp_path, settings, 2)
-
-    class Killed(Exception):
-        pass
 
     kept: dict[str, Any] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import stat
@@ -32,6 +31,7 @@ from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.runs.atomic import private_folder
 from fedrec.runs.folder import RunFolder
+from killed import killed_before
 
 FLIPS = 100
 
@@ -191,27 +191,13 @@ def test_the_folder_of_a_deployed_run_is_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["federation.json", "catalogue.txt", "settings.yaml"])
-def test_a_deployed_run_that_was_killed_while_it_was_made_counts_as_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_deployed_run_that_was_killed_while_it_was_made_counts_as_new(tmp_path: Path, name: str) -> None:
     """`--out` said that its folder was used, and `--resume` that it was no federated run."""
     items, out = tmp_path / "items.txt", tmp_path / "run"
     items.write_text("a\nb\nc\n")
-    settings, place = resolve("fedavg", {"rounds": 2, "runtime": "flower", "nodes": 2}), os.replace
-
-    class Killed(BaseException):
-        pass
-
-    def dies(source: Any, target: Any) -> None:
-        if Path(target).name == name:
-            raise Killed
-        place(source, target)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", dies)
-        patched.setattr(Path, "unlink", lambda *_, **__: None)  # who is killed clears nothing up
-        with pytest.raises(Killed):
-            steps.create_run(settings, items, Rules(), out)
+    settings = resolve("fedavg", {"rounds": 2, "runtime": "flower", "nodes": 2})
+    with killed_before(name):
+        steps.create_run(settings, items, Rules(), out)
     with pytest.raises(BadInput, match=r"holds no run yet.*--out"):
         RunFolder.open(out)
     steps.create_run(settings, items, Rules(), out)

@@ -23,6 +23,7 @@ from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.result import card_of
+from killed import Killed
 
 FEDREC = [sys.executable, "-m", "fedrec.cli.main"]
 COMMON = ["fcf", "--rounds", "2", "--set", "dim=4", "--set", "epochs=1", "--quiet"]
@@ -105,10 +106,6 @@ def test_bad_input_is_one_line(arguments: list[str], words: str, tmp_path: Path)
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
-
-
-class Killed(BaseException):
-    """In place of a signal."""
 
 
 def test_killed_before_its_result_it_goes_on_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,16 +16,13 @@ from fedrec.core.loop import Progress, Record
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
+from killed import Killed
 
 ROWS = [
     (f"u{user}", f"i{(user * 7 + step * (step + 1) // 2) % 40}", 100 * user + step)
     for user in range(30)
     for step in range(9)
 ]
-
-
-class Killed(Exception):
-    """Stands for a kill after a round."""
 
 
 def kill(record: Record, progress: Progress) -> None:

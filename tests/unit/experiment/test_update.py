@@ -19,6 +19,7 @@ from fedrec.experiment.run import resume
 from fedrec.experiment.update import update
 from fedrec.runs.folder import RunFolder
 from fedrec.serve.sources import RunSource
+from killed import Killed
 
 Row = tuple[str, str, int]
 NEW_USERS, NEW_ITEMS = {"u000", "u077"}, {"i000", "i050"}
@@ -192,10 +193,6 @@ def test_moved_folders_keep_their_chain(csv: Path, tmp_path: Path) -> None:
     assert served("again/run") == "new"
     shutil.rmtree("again/new")
     assert served("again/run") == "run"
-
-
-class Killed(Exception):
-    """Stands for a kill."""
 
 
 def test_an_interrupted_update_goes_on_to_the_same_end(csv: Path) -> None:

@@ -18,12 +18,9 @@ from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.manifest import Manifest
+from killed import Killed
 
 FLIPS = 120
-
-
-class Killed(Exception):
-    """Stands for a kill after a round."""
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +18,17 @@ from fedrec.runs.alone import alone
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.origin import Origin
 from fedrec.runs.settings import RunSettings
+from killed import killed_before
 
 GIVEN: dict[str, Any] = {"data": "demo", "rounds": 2, "settings": {"dim": 2, "epochs": 1}}
 
 
-class Killed(BaseException):
-    """In place of a signal."""
-
-
-def killed_before(monkeypatch: pytest.MonkeyPatch, name: str, settings: RunSettings, out: Path) -> None:
-    """Begin a run and kill it when a file of this name is whole, but not yet in its place."""
-    replace = os.replace
-
-    def dies(source: Any, target: Any) -> None:
-        if Path(target).name == name:
-            raise Killed
-        replace(source, target)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", dies)
-        patched.setattr(Path, "unlink", lambda *_, **__: None)  # who is killed clears nothing up
-        with pytest.raises(Killed):
-            execute(settings, out)
-
-
 @pytest.mark.parametrize("name", ["data.json", "settings.yaml"])
-def test_such_a_folder_counts_as_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_such_a_folder_counts_as_new(tmp_path: Path, name: str) -> None:
     """`--out` said to go on with --resume, and --resume that it was no run's folder."""
     out, settings = tmp_path / "run", resolve("fedavg", GIVEN)
-    killed_before(monkeypatch, name, settings, out)
+    with killed_before(name):
+        execute(settings, out)
     assert any(entry.name.endswith(".tmp") for entry in out.iterdir())
     assert folder_state(out, settings) == "new"
     with pytest.raises(BadInput, match=r"holds no run yet.*--out"):

@@ -13,14 +13,11 @@ from fedrec.experiment.resolve import resolve
 from fedrec.experiment.run import execute, resume
 from fedrec.runs.files import CHECKPOINT
 from fedrec.runs.folder import RunFolder
+from killed import Killed
 
 ROUNDS = 3
 OWN: dict[str, Any] = {"dim": 2, "epochs": 1}
 NOISED: dict[str, Any] = {**OWN, "clip": 1.0, "noise": 1.0}
-
-
-class Killed(BaseException):
-    """In place of a signal."""
 
 
 def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, given: dict[str, Any]) -> list[Any]:

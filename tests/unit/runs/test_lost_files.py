@@ -18,12 +18,9 @@ from fedrec.runs import folder as module
 from fedrec.runs import sealed
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.manifest import write_manifest
+from killed import Killed
 
 GIVEN: dict[str, Any] = {"rounds": 3, "checkpoint_seconds": 0.0, "settings": {"dim": 2, "epochs": 1}}
-
-
-class Killed(BaseException):
-    """In place of a signal."""
 
 
 @pytest.fixture(scope="module")
