@@ -278,6 +278,17 @@ def test_a_round_in_which_one_is_new_is_skipped(tmp_path: Path) -> None:
     assert "1 of 4 members have trained" in cost.missing[-1]
 
 
+def test_new_ones_among_many_that_are_counted_share_cohorts(tmp_path: Path) -> None:
+    """Some cohort had one or two of the 18 that were new, and the whole round was skipped."""
+    settings = settings_of("fedease", secure_by="clients", secure_dropout=0.1, secure_cohort=6, rounds=3)
+    runtime: Any = federation(tmp_path, settings, 2, ONCE)[0]
+    first = np.r_[0:6, 15:21]
+    assert runtime.round(1, first, first, False)[0].participants == len(first)
+    cost, _ = runtime.round(2, everyone(runtime), everyone(runtime), False)
+    assert not cost.missing
+    assert runtime.server.counted.all()
+
+
 def test_the_signers_are_among_those_that_add_something() -> None:
     layout = Layout((Field("table", (5,), 1.0),), 10)
     names = [f"node{i}" for i in range(10)]
