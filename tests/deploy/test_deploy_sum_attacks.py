@@ -279,10 +279,10 @@ def test_a_round_in_which_one_is_new_is_skipped(tmp_path: Path) -> None:
 
 
 def test_new_ones_among_many_that_are_counted_share_cohorts(tmp_path: Path) -> None:
-    """Some cohort had one or two of the 18 that were new, and the whole round was skipped."""
+    """Some cohorts had one or two of the six that were new, and the whole round was skipped."""
     settings = settings_of("fedease", secure_by="clients", secure_dropout=0.1, secure_cohort=6, rounds=3)
     runtime: Any = federation(tmp_path, settings, 2, ONCE)[0]
-    first = np.r_[0:6, 15:21]
+    first = np.r_[0:12, 15:27]
     assert runtime.round(1, first, first, False)[0].participants == len(first)
     cost, _ = runtime.round(2, everyone(runtime), everyone(runtime), False)
     assert not cost.missing
