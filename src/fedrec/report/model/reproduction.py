@@ -164,7 +164,7 @@ def reading(reproduction: Reproduction) -> list[str]:
     table, found = reproduction.table, []
     if reproduction.quick:
         few = f"at most {reproduction.rounds} rounds instead of {table.rounds or 'as many as the recipe has'}"
-        found.append(f"QUICK: {few}; this shows that it runs, but it is not a result.")
+        found.append(f"QUICK: {few}; this shows that it runs; it is not a result.")
     if table.kind == "bytes":
         return [
             *found,
