@@ -161,7 +161,7 @@ def test_what_each_view_reaches_alone_is_measured_over_rounds(fedrec: Cli, tmp_p
     assert {row["round"] for row in rows} == {"1", "2"}
     refused = fedrec("analyse", "views", "fedavg")
     assert refused.status == 2
-    assert "no two views" in refused.err
+    assert "not have two views" in refused.err
     assert refused.err.count("\n") == 1
 
 
