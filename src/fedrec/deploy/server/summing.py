@@ -221,6 +221,7 @@ class SecureFederation(Federation):
             users=users,
             releases=1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys),
             summands=noisy_summands(smallest, rules.least_survivors, chosen.secure_colluding),
+            nodes=chosen.secure_by == "nodes",
         )
 
     def _noise(self, sums: Sequence[SecureSum]) -> dict[str, float]:
