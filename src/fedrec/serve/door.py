@@ -104,10 +104,12 @@ class Passing:
 
 
 class Door:
-    """The outermost application."""
+    """The outermost application; ``names`` are those by which it may be asked, None where any will do."""
 
-    def __init__(self, app: ASGIApp, counts: Counts, token: str | None = None, local: bool = True) -> None:
-        self.app, self.counts, self.local = app, counts, local
+    def __init__(
+        self, app: ASGIApp, counts: Counts, token: str | None = None, names: frozenset[str] | None = LOCAL
+    ) -> None:
+        self.app, self.counts, self.names = app, counts, names
         self.token = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,10 +138,10 @@ class Door:
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is turned away before anything is read of it."""
         given: dict[bytes, bytes] = dict(scope["headers"])
-        if self.local:
+        if self.names is not None:
             host = given.get(b"host", b"").decode("latin-1")
             name = host if host.endswith("]") else host.rpartition(":")[0] or host
-            if name.lower() not in LOCAL:
+            if name.lower() not in self.names:
                 return 421, "this service answers on this machine alone; ask it as 127.0.0.1 or localhost"
         wanted = None if scope["path"] in OPEN else self.token
         if wanted is not None and not hmac.compare_digest(given.get(b"authorization", b""), wanted):

@@ -21,6 +21,7 @@ import pytest
 
 import fedrec as package
 from command_line import Cli
+from fedrec.deploy.ports import bound
 from fedrec.errors import BadInput
 from fedrec.experiment.open import opened
 from fedrec.serve import batches as batching
@@ -28,7 +29,7 @@ from fedrec.serve.app import service
 from fedrec.serve.asking import MOST_BYTES, Ask
 from fedrec.serve.batches import Batches
 from fedrec.serve.counts import Counts
-from fedrec.serve.http import read_token
+from fedrec.serve.http import local_names, read_token
 from fedrec.serve.search import Search
 from fedrec.serve.sources import RunSource
 from serving import Running, running
@@ -221,6 +222,27 @@ def test_only_who_has_the_token_is_answered(folder: Path) -> None:
 def test_another_name_for_this_machine_is_refused(served: Running) -> None:
     assert served.get("/health", Host="evil.example").status == 421
     assert served.get("/health", Host=f"localhost:{served.port}").status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "asked", "refused"),
+    [
+        ("127.0.0.9", "127.0.0.9", "127.0.0.8"),  # it refused its own address
+        ("localhost", "LOCALHOST", "localhost.evil.example"),
+        ("127.1", "127.0.0.1", "evil.example"),  # it took the loopback for the world
+    ],
+)
+def test_a_service_on_the_loopback_knows_its_names(folder: Path, host: str, asked: str, refused: str) -> None:
+    with bound(host, 0) as listening:
+        names = local_names(listening, host)
+    with running(service(Batches(RunSource(folder), Counts()), names=names)) as found:
+        assert found.get("/health", Host=f"{asked}:80").status == 200
+        assert found.get("/health", Host=refused).status == 421
+
+
+def test_a_service_that_others_reach_has_any_name() -> None:
+    with bound("0.0.0.0", 0) as listening:
+        assert local_names(listening, "0.0.0.0") is None
 
 
 def test_the_log_names_nobody(served: Running, caplog: pytest.LogCaptureFixture) -> None:

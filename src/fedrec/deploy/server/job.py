@@ -26,7 +26,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import write_text
 from fedrec.runs.files import CATALOGUE, JOB
-from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json
+from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json, whole
 
 SCHEMA, SERVED, ATTEMPTS = "fedrec.federation/1", "served.json", "attempts.json"
 ADVICE = "restore it from a copy, or start a new run"
@@ -115,7 +115,7 @@ def _catalogue(folder: Path, checksum: str | None) -> tuple[str, ...]:
         if checksum is not None:
             raise BadInput(f"{path} is missing; {ADVICE}")
         return ()
-    data = path.read_bytes()
+    data = whole(path, ADVICE)
     if checksum is not None and digest(data) != checksum:
         raise damaged(path, f"its checksum is not the one in {JOB}", ADVICE)
     return tuple(data.decode().split("\n")[:-1])
