@@ -62,7 +62,7 @@ def test_the_site_is_whole(pages: dict[str, str | bytes], tmp_path: Path) -> Non
     for sheet in (tmp_path / "site").rglob("*.css"):
         assert not re.findall(r"url\([\"']?(https?:[^)]+)", sheet.read_text(encoding="utf-8")), sheet
     assert "--participation" in made["reference/commands/run.html"].read_text(encoding="utf-8")
-    assert "local epochs a round" in made["reference/methods/fedavg.html"].read_text(encoding="utf-8")
+    assert "local epochs per round" in made["reference/methods/fedavg.html"].read_text(encoding="utf-8")
 
 
 def test_a_broken_link_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

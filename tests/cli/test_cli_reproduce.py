@@ -177,7 +177,7 @@ def test_quick_is_marked_everywhere(fedrec: Cli, paper: Callable[[PublishedTable
     folder = tmp_path / "o" / "quick"
     assert "QUICK" in done.out
     assert (folder / "table2-quick.md").read_text(encoding="utf-8").count("QUICK") >= 2
-    assert "it is no result" in (folder / "table2-quick.html").read_text(encoding="utf-8")
+    assert "it is not a result" in (folder / "table2-quick.html").read_text(encoding="utf-8")
     assert ",1," in (folder / "table2-quick.csv").read_text(encoding="utf-8")
 
 

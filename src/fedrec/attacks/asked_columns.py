@@ -24,7 +24,7 @@ class AskedColumns(Asking):
     name = "columns"
     rounds = 3
     card = AttackCard(
-        title="whole histories that are columns of a pair sum, by a server that sends what asks for these",
+        title="whole histories that are columns of a pair sum, by a server that sends a matrix to ask for them",
         paper="this project's audit; after Boenisch et al., When the curious abandon honesty, EuroS&P 2023",
         who="active server",
         sees="uploads or sums; it chooses the matrix that clients apply to their histories (fedspectral)",

@@ -35,7 +35,7 @@ class Losses(Reader):
 
     name = "losses"
     card = AttackCard(
-        title="the size of a history from the loss that is reported for the round's record",
+        title="the size of a history, from the loss that is reported for the round's record",
         paper="this project's audit",
         who="server",
         sees="the loss of a node with one client; privacy settings do not cover it",

@@ -27,7 +27,7 @@ class MetricSums(Reader):
     rounds = 3
     seeks = "held-out"
     card = AttackCard(
-        title="the item that a user has beside the trained ones, from the metrics that are reported for the record",
+        title="a user's held-out item, from the metrics that are reported for the record",
         paper="this project's audit",
         who="server",
         sees="the metric sums of a node with one user, what it was sent, and its upload",

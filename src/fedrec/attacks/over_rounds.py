@@ -63,7 +63,7 @@ class Mixture(Alone):
         title="items of the nearest other client, from a personal download",
         paper="this project's audit; of FedCA (TOIS 2026), pFedGraph (ICML 2023), GPFedRec (KDD 2024)",
         who="participant",
-        sees="its own downloads and uploads; nothing where everybody receives the same",
+        sees="its own downloads and uploads; it learns nothing where everybody receives the same",
     )
 
     def one(self, seen: Seen) -> Found | None:

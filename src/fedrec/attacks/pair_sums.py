@@ -32,10 +32,10 @@ class PairSums(Reader):
     name = "pairs"
     rounds = 3
     card = AttackCard(
-        title="whole histories that are rows of a sum of item pairs, and those left when these are taken off",
+        title="whole histories that are rows of a sum of item pairs, and those that appear when these are subtracted",
         paper="this project's audit",
         who="server",
-        sees="uploads or sums that tell how often items occur together, in every round; not whose a history is",
+        sees="in every round, uploads or sums that tell how often items occur together; not whose history is whose",
     )
 
     def read(self, seen: Sequence[Seen]) -> list[Found | None]:

@@ -24,7 +24,7 @@ class Boost(Poison):
     name = "boost"
     promotes = True
     card = AttackCard(
-        title="promote a cold item: its row as honest training moves it, a hundred times",
+        title="promote a cold item: its row as honest training moves it, times a hundred",
         paper="Bagdasaryan et al., AISTATS 2020 (boosting); explicit promotion of Zhang et al., WSDM 2022",
         who="clients",
         sees="its own data and download; adaptive: also which items are popular, and the defence",

@@ -19,7 +19,7 @@ class Flip(Poison):
 
     name = "flip"
     card = AttackCard(
-        title="send the honest change turned round",
+        title="send the honest change with its sign reversed",
         paper="Li et al., RSA: Byzantine-robust stochastic aggregation methods, AAAI 2019 (sign flips)",
         who="clients",
         sees="its own data and download",
@@ -54,7 +54,7 @@ class FedAttack(Poison):
     name = "fedattack"
     wants_scores = True
     card = AttackCard(
-        title="train honestly on the items one likes least (hardest samples)",
+        title="train honestly on the items that its users like least (hardest samples)",
         paper="Wu et al., FedAttack: effective and covert poisoning attack on federated recommendation via hard "
         "sampling, KDD 2022",
         who="clients",
@@ -76,7 +76,7 @@ class InflatedSizes(Poison):
         title="claim the largest possible history, so as to count more",
         paper="this project's audit",
         who="clients",
-        sees="its own data and download; what a server takes for a possible size",
+        sees="its own data and download, and the largest size that a server accepts as possible",
     )
 
     def sent(self, upload: Any, download: Any, clients: int, keys: Keys) -> Any | None:

@@ -27,10 +27,12 @@ def audit(
     ] = None,
     attack: Annotated[
         list[str] | None,
-        typer.Option("--attack", help="Only this attack; may repeat.", show_default="all that read, and boost"),
+        typer.Option(
+            "--attack", help="Only this attack; may be repeated.", show_default="all that read messages, and boost"
+        ),
     ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", help="Rounds before the effect of dishonest clients is measured.", min=1)
+        int, typer.Option("--rounds", help="Rounds to run before the effect of dishonest clients is measured.", min=1)
     ] = 15,
     share: Annotated[
         str, typer.Option("--share", help="Shares of dishonest clients, separated by commas.", metavar="X,X,...")
@@ -38,26 +40,30 @@ def audit(
     seeds: o.Seeds = "0",
     secure: Annotated[
         bool,
-        typer.Option("--secure", help="Uploads are masked and summed; with `all`, every method whose sum suffices."),
+        typer.Option(
+            "--secure", help="Uploads are masked and summed; `all` then means every method for which a sum suffices."
+        ),
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show the attacks' cards and stop.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder of the audit; one that was cut off is continued.", callback=o.a_folder),
+        typer.Option("--out", help="Folder of the audit; an interrupted audit is continued.", callback=o.a_folder),
     ] = None,
     json_file: o.JsonFile = None,
     store: Annotated[
         Path | None,
         typer.Option(
-            "--store", help="Write what cards show (recipes/audit.yaml) to this file.", callback=o.a_file("--store")
+            "--store",
+            help="Write the figures that cards show (recipes/audit.yaml) to this file.",
+            callback=o.a_file("--store"),
         ),
     ] = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Run attacks against real messages and say in one table what they get.
+    """Run attacks against real messages and show in one table what they get.
 
-    Messages pass the real encoder with the run's clip, noise and compression; dishonest clients meet the run's
-    defence. Precision, recall and AUC stand beside chance and popularity, exposure beside the run without attack.
+    Messages pass through the real encoder with the run's clip, noise and compression; dishonest clients meet the run's
+    defence. Precision, recall and AUC are shown beside chance and popularity, exposure beside a run without attack.
     """
     if listed:
         _list()
@@ -74,7 +80,7 @@ def audit(
     from fedrec.runs.atomic import keep_text, write_text
 
     if what is None:
-        raise BadInput("what shall be audited? give a method (see `fedrec methods`), a run's folder, or all")
+        raise BadInput("audit what? give a method (see `fedrec methods`), a run's folder, or all")
     shares = o.numbers(share, "--share", float)
     if not shares or not all(0 < one < 1 for one in shares):
         raise BadInput(f"--share {share} is out of range; give shares between 0 and 1, e.g. 0.001,0.01,0.05")

@@ -23,7 +23,7 @@ def check(
 ) -> None:
     """Try every law on the methods of a file: blocks, nodes, threads, order, absence, messages, resuming, learning.
 
-    The file is imported, that is: its code is run. Exit status 1 where a law is broken.
+    The file is imported, so its code is run. The exit status is 1 if a law is broken.
     """
     from fedrec.laws.checking import check as outcomes_of
     from fedrec.laws.checking import methods_in

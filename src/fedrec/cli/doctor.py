@@ -18,7 +18,7 @@ OPTIONAL = ("flwr", "matplotlib", "optuna", "fastapi")
 
 
 def doctor() -> None:
-    """Check packages, cores, the fast kernel, CUDA and the data folder; says what to do about a fault."""
+    """Check packages, cores, the fast kernel, CUDA and the data folder, and say what to do about a fault."""
     faults = 0
     typer.echo(f"python        {platform.python_version()} on {platform.machine()}, {os.cpu_count()} cores")
     for name in PACKAGES + OPTIONAL:

@@ -20,15 +20,19 @@ Mlflow = Annotated[
 def export(
     run: Annotated[Path, typer.Argument(help="Folder of a run; for --page a finished one of fedspectral or fedease.")],
     page: Annotated[Path | None, typer.Option("--page", help="Write a static page into this folder.")] = None,
-    strongest: Annotated[int, typer.Option("--strongest", help="Weights of each item that fedease keeps.")] = 64,
+    strongest: Annotated[
+        int, typer.Option("--strongest", help="How many weights of each item to keep (fedease).")
+    ] = 64,
     title: Annotated[str, typer.Option("--title", help="The page's title.")] = "What would you like next?",
     tensorboard: TensorBoard = None,
     mlflow: Mlflow = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with the history until the run is finished.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep exporting the history until the run is finished.")
+    ] = False,
 ) -> None:
     """Write a page that recommends in the visitor's own browser, or the run's history for TensorBoard or MLflow.
 
-    Nothing that a visitor of the page chooses is sent anywhere. Of a history, no user and no item is part.
+    Nothing that a visitor of the page chooses is sent anywhere. A run's history contains no user and no item.
     """
     from fedrec.report.export.exporting import export as hand_over
     from fedrec.report.export.exporting import sinks

@@ -59,14 +59,16 @@ def at_least_one(option: str) -> Callable[[int | None], int | None]:
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Jobs = Annotated[
-    int, typer.Option("--jobs", help="Runs at once, in processes of their own.", callback=at_least_one("--jobs"))
+    int, typer.Option("--jobs", help="How many runs at once, each in its own process.", callback=at_least_one("--jobs"))
 ]
 Seeds = Annotated[str, typer.Option("--seeds", help="Seeds, separated by commas.", metavar="N,N,...")]
 Method = Annotated[str | None, typer.Argument(help="The method (see `fedrec methods`).")]
-SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished, and start none.")]
+SoFar = Annotated[bool, typer.Option("--so-far", help="Show the runs that are finished; start none.")]
 Recipe = Annotated[
     Path | None,
-    typer.Option("--recipe", help="Settings over the papers' recipes: a file that `fedrec tune` wrote."),
+    typer.Option(
+        "--recipe", help="Settings that replace those of the papers' recipes: a file that `fedrec tune` wrote."
+    ),
 ]
 Resume = Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")]
 JsonFile = Annotated[

@@ -23,14 +23,16 @@ def recommend(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run; its data is not needed.")],
     user: Annotated[str | None, typer.Option("--user", help="The user's id, as in the data.")] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All users of the run.")] = False,
-    users: Annotated[Path | None, typer.Option("--users", help="A file of user ids, one a line.")] = None,
+    users: Annotated[Path | None, typer.Option("--users", help="A file of user ids, one per line.")] = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", help="A file of item ids, one a line, that somebody has who was not in training."),
+        typer.Option(
+            "--history", help="A file of item ids, one per line: the history of somebody who was not in training."
+        ),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
-    exclude: Annotated[Path | None, typer.Option("--exclude", help="A file of item ids never to list.")] = None,
-    only: Annotated[Path | None, typer.Option("--only", help="A file of item ids: nothing else is listed.")] = None,
+    exclude: Annotated[Path | None, typer.Option("--exclude", help="A file of item ids that are never listed.")] = None,
+    only: Annotated[Path | None, typer.Option("--only", help="A file of item ids; only these are listed.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write a table: FILE.parquet, FILE.csv or FILE.jsonl.")
     ] = None,
@@ -41,7 +43,7 @@ def recommend(
     from fedrec.experiment.recommend_table import check_out, write
 
     if sum((user is not None, everyone, users is not None, history is not None)) != 1:
-        raise BadInput("for whom? give one of --user ID, --users FILE, --all, --history FILE")
+        raise BadInput("recommend for whom? give one of --user ID, --users FILE, --all, --history FILE")
     if out is not None:
         if history is not None:
             raise BadInput("--history prints one list; leave --out out")

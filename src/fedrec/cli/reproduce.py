@@ -43,15 +43,18 @@ def reproduce(
         str | None, typer.Option("--columns", help="Only these data sets, e.g. ml-100k.", metavar="A,B")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict/--no-strict", help="Every row under the strict protocol too, where nothing leaks.")
+        bool,
+        typer.Option("--strict/--no-strict", help="Also run every row under the strict protocol, where nothing leaks."),
     ] = True,
-    quick: Annotated[bool, typer.Option("--quick", help="A few rounds only, to see that it runs; no result.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few rounds only, to see that it runs; not a result.")
+    ] = False,
     seeds: o.Seeds = "0,1,2",
     jobs: Annotated[
         int | None,
         typer.Option(
             "--jobs",
-            help="Runs at once, in processes of their own.",
+            help="How many runs at once, each in its own process.",
             show_default="a quarter of the cores",
             callback=o.at_least_one("--jobs"),
         ),
@@ -70,13 +73,13 @@ def reproduce(
     ] = None,
     recipe: o.Recipe = None,
     json_file: o.JsonFile = None,
-    plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run, and run nothing.")] = False,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Show what would be run; run nothing.")] = False,
     so_far: o.SoFar = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Make a table of a paper again: published value, ours, the difference, and ours under the strict protocol.
+    """Reproduce a table of a paper: published value, ours, the difference, and ours under the strict protocol.
 
-    Every cell is a run folder: a finished one is read, not run again; one that was cut off is continued.
+    Every cell is a run folder: a finished run is read, not run again; an interrupted one is continued.
     """
     from fedrec.cli.compare import command_line, parse_seeds
     from fedrec.experiment import reproduce as reproducing

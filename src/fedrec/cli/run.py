@@ -31,7 +31,9 @@ def run(
     json_file: o.JsonFile = None,
     resume: o.Resume = None,
     quiet: o.Quiet = False,
-    live: Annotated[bool, typer.Option("--live", help="Show the run as it goes, on a page of this machine.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Show the run as it goes, on a web page of this machine.")
+    ] = False,
     tensorboard: TensorBoard = None,
     mlflow: Mlflow = None,
 ) -> None:

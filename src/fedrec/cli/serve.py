@@ -12,7 +12,7 @@ Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any 
 TokenFile = Annotated[
     Path | None, typer.Option("--token-file", help="A file with a token that every request must bring (Bearer).")
 ]
-Silent = Annotated[bool, typer.Option("--quiet", help="No line per request.")]
+Silent = Annotated[bool, typer.Option("--quiet", help="Print no line per request.")]
 
 
 def serve(
@@ -22,7 +22,7 @@ def serve(
     token_file: TokenFile = None,
     quiet: Silent = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Change over to finished updates of the run that lie beside its folder.")
+        bool, typer.Option("--follow", help="Switch to finished updates of the run that lie beside its folder.")
     ] = False,
 ) -> None:
     """Answer over HTTP until interrupted; a newer model in the folder takes over without a pause."""

@@ -20,7 +20,8 @@ OPTIONS = o.takes(
     left_out=OWN,
     data={"help": "Data set, file or folder; several with commas.", "metavar": "NAME,..."},
     settings={
-        "help": "A setting that is not searched, of every method that has it or of one (fedavg.dim=16); may repeat.",
+        "help": "A setting to fix instead of searching, of every method that has it or of one (fedavg.dim=16); may be "
+        "repeated.",
         "metavar": "[METHOD.]KEY=VALUE",
     },
 )
@@ -34,24 +35,26 @@ def tune(
             help="The methods (see `fedrec methods`); also: all, federated, centralised.", metavar="METHOD..."
         ),
     ] = None,
-    trials: Annotated[int, typer.Option("--trials", help="Trials of each method on each data set.")] = 15,
+    trials: Annotated[int, typer.Option("--trials", help="Trials per method and data set.")] = 15,
     rounds: Annotated[
         int | None, typer.Option("--rounds", help="Most rounds of a trial.", show_default="the search space's")
     ] = None,
     steps: Annotated[
-        int, typer.Option("--steps", help="Most optimiser steps of the mean client in a trial, for every method.")
+        int,
+        typer.Option("--steps", help="Most optimiser steps that the mean client takes in a trial, for every method."),
     ] = 1000,
     hours: Annotated[
         float | None,
         typer.Option(
-            "--hours", help="End this call after so long; the same command goes on (0: make folders and data ready)."
+            "--hours",
+            help="Hours after which this call ends; the same command goes on (0: only prepare folders and data).",
         ),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
             "--budget",
-            help="The same in one word: 15trials, 0.5h, or 30000steps (of the mean client, in all trials of a search).",
+            help="Limits in one word: 15trials, 0.5h, or 30000steps (of the mean client, over all trials of a search).",
             metavar="AMOUNT",
         ),
     ] = None,
@@ -65,7 +68,7 @@ def tune(
             "--out", help="Folder of the searches; workers on several machines may share it.", callback=o.a_folder
         ),
     ] = Path("runs/tune"),
-    so_far: Annotated[bool, typer.Option("--so-far", help="Report on the trials that are there; start none.")] = False,
+    so_far: Annotated[bool, typer.Option("--so-far", help="Report on the trials made so far; start none.")] = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Search for settings: TPE over the method's search space, hopeless trials pruned, selected on validation.

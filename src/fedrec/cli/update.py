@@ -20,16 +20,23 @@ if TYPE_CHECKING:
 
 
 def update(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run; it is only read.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run; it is not changed.")],
     data: Annotated[
         str | None,
         typer.Option(
-            "--data", help="The data with what was added.", metavar="NAME|FILE", show_default="the run's own, as it is"
+            "--data",
+            help="The data, with the new interactions.",
+            metavar="NAME|FILE",
+            show_default="the run's own, as it is",
         ),
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", help="Rounds to go on for.", show_default="a fifth of the run's; all, in closed form"),
+        typer.Option(
+            "--rounds",
+            help="How many more rounds to run.",
+            show_default="a fifth of the run's; all of them for closed-form methods",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the new run.", show_default="RUN-updated, beside it")
@@ -37,7 +44,7 @@ def update(
     json_file: o.JsonFile = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Train on when interactions, users or items were added; a new run folder says what it came from."""
+    """Continue training when interactions, users or items were added; a new run folder says what it came from."""
     from fedrec.experiment.update import update as go_on
     from fedrec.runs.claim import claimed
 

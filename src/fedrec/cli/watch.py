@@ -10,10 +10,10 @@ import typer
 
 
 def watch(
-    path: Annotated[Path, typer.Argument(help="A run's folder, or one with runs below it.")],
+    path: Annotated[Path, typer.Argument(help="A run's folder, or a folder with runs below it.")],
     port: Annotated[int, typer.Option("--port", help="Port on this machine; 0 for any free one.")] = 8090,
 ) -> None:
-    """Show runs as they go on a page of this machine, until interrupted; nothing is written into their folders."""
+    """Show runs as they go, on a web page of this machine, until interrupted; nothing is written into their folders."""
     from fedrec.deploy.ports import bound
     from fedrec.serve import http
     from fedrec.serve.following import Follower

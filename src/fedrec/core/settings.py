@@ -26,7 +26,7 @@ def memory_before_disk(megabytes: int, what: str) -> Any:
 
 def folder_on_disk() -> Any:
     """The field of the folder for what exceeds a budget."""
-    return Field(None, description="where that is [the system's temporary folder]", json_schema_extra=FOLDER)
+    return Field(None, description="folder for that part [the system's temporary folder]", json_schema_extra=FOLDER)
 
 
 class Settings(BaseModel):
@@ -59,12 +59,12 @@ class TrainingSettings(PrivacySettings):
     """How a client learns from its interactions."""
 
     dim: int = Field(16, ge=1, description="embedding dimension d (FedCA section 6.1: f = 16)")
-    epochs: int = Field(10, ge=1, description="local epochs a round (E)")
+    epochs: int = Field(10, ge=1, description="local epochs per round (E)")
     batch_size: int = Field(256, ge=1, description="mini-batch size (B)")
     lr: float = Field(0.01, gt=0, description="learning rate (eta)")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="local optimiser, fresh each round")
     weight_decay: float = Field(0.0, ge=0, description="L2 penalty added to the gradient of network layers")
-    negatives: int = Field(4, ge=1, description="negatives drawn for each positive, once a round (N)")
+    negatives: int = Field(4, ge=1, description="negatives drawn for each positive, once per round (N)")
     objective: Literal["bce", "bpr"] = Field("bce", description="pointwise or pairwise loss")
     engine: Literal["auto", "kernel", "torch"] = Field(
         "auto", description="fused CPU kernel, batched torch, or whichever fits"

@@ -54,10 +54,10 @@ STRICT = Protocol(
         "outside the user's training items. The held-out item is ranked against all items that the user "
         "has not trained on (for the test item the validation item is left out too) and, beside that, "
         "against 99 sampled items the user never touched. The round is chosen by full-ranking NDCG@10 on "
-        "validation: it is what a user sees, weighs the rank, and does not depend on which candidates "
-        "were drawn. Evaluated is what a deployed client uses: its private state and the fresh download. "
-        "Equal scores count by expectation. Time order is each user's own: other users' later "
-        "interactions are trained on, as in all leave-one-out studies."
+        "validation: this is what a user sees, it takes the rank into account, and it does not depend on which "
+        "candidates were drawn. The model evaluated is the one a deployed client uses: its private state and the "
+        "fresh download. Items with equal scores count by their expected rank. Time order is each user's own: other "
+        "users' later interactions are trained on, as in all leave-one-out studies."
     ),
     flaws=(),
     split=LeaveOneOut(),
@@ -73,13 +73,13 @@ NEW_USERS = replace(
     name="strict-new-users",
     source="this project's own protocol; users held out whole as in Liang et al. 2018 (Mult-VAE)",
     description=(
-        "How well a finished model serves somebody new. A tenth of the users is held out whole for validation and "
-        "a tenth for the test, drawn by the seed; all others are trained on with all they have. A held-out user's "
-        "history up to the last item (a drawn one where the data has no time) is given when the user is served: "
-        "filters and autoencoders read it, methods with user vectors find one by ten rounds of local work of which "
-        "nothing but private parts is kept, a client that would receive something personal receives the clients' "
-        "mean. The last item is ranked against all items that the user does not have and, beside that, against 99 "
-        "sampled ones. The round is chosen by full-ranking NDCG@10 on the validation users."
+        "How well a finished model serves somebody new. A tenth of the users are held out whole for validation and "
+        "a tenth for the test, drawn by the seed; training uses all interactions of all other users. A held-out "
+        "user's history but for the last item (one drawn by the seed where the data has no time) is given when the "
+        "user is served. Filters and autoencoders read it; methods with user vectors fit one in ten rounds of local "
+        "work, of which only the private parts are kept; a client that would receive something personal receives "
+        "the mean over clients. The last item is ranked against all items that the user does not have and, beside "
+        "that, against 99 sampled ones. The round is chosen by full-ranking NDCG@10 on the validation users."
     ),
     split=WholeUsers(),
     whole_users=True,
@@ -88,7 +88,7 @@ NEW_USERS = replace(
 FEDCA = replace(
     STRICT,
     name="paper-fedca",
-    source="FedCA, section 6.1 (split, filter, metrics); negatives, chosen round, evaluated model from its code",
+    source="FedCA, section 6.1 (split, filter, metrics); its code for the negatives, chosen round, evaluated model",
     description=(
         "Users with 10 or more interactions. Leave-one-out by time (random where there is none), the "
         "held-out item ranked among 99 sampled unobserved items, HR@10/99 and NDCG@10/99 reported."
@@ -104,8 +104,8 @@ FED3CR = replace(
     FEDCA,
     name="paper-fed3cr",
     source=(
-        "Fed3CR, section V-A: follows FedRAP's set-up (split, negatives, rounds); no code of its own is "
-        "public, so what the text leaves open is taken from FedRAP's code, which evaluates clients with the "
+        "Fed3CR, section V-A, which follows FedRAP's set-up (split, negatives, rounds); it has no public code, "
+        "so what the text leaves open is taken from FedRAP's code, which evaluates clients with the "
         "aggregated table beside their private ones"
     ),
     description=(
@@ -122,13 +122,13 @@ FEDIAR = replace(
     FEDCA,
     name="paper-fediar",
     source=(
-        "FedIAR, implementation details (split, 99 candidates, round chosen on validation); no code is "
-        "public: the negatives pool and the evaluated model are those of PFedRec's code, whose set-up it "
+        "FedIAR, implementation details (split, 99 candidates, round chosen on validation); it has no public "
+        "code, so the pool of negatives and the evaluated model are those of PFedRec's code, whose set-up it "
         "follows"
     ),
     description=(
         "Leave-one-out by time (random where there is none), the held-out item ranked among 99 sampled "
-        "unobserved items, the round with the best validation HR@10/99, HR and NDCG at 5 and 10 reported."
+        "unobserved items. The round with the best validation HR@10/99 is chosen; HR and NDCG at 5 and 10 are reported."
     ),
     flaws=(LEAK, SAMPLED, LOCAL),
     selection=Selection("valid", "HR@10/99"),
@@ -138,15 +138,15 @@ FEDIAR = replace(
 FEDDAE = replace(
     STRICT,
     name="paper-feddae",
-    source="FedDAE, Experiments (leave-one-out, K=20); ranking, chosen round and dropped users from its code",
+    source="FedDAE, Experiments (leave-one-out, K=20); its code for the ranking, chosen round and dropped users",
     description=(
         "Leave-one-out by time (random where there is none). HR@20 (Recall@20) and NDCG@20 over all items "
-        "outside the user's training set, the round with the best validation NDCG@20. Neither text nor "
-        "code facts settle which model is evaluated; here it is the deployable one."
+        "outside the user's training set; the round is the one with the best validation NDCG@20. Neither the paper "
+        "nor its code settles which model is evaluated; here it is the one that would be deployed."
     ),
     flaws=(
-        "Users whose test item nobody trained on are dropped: they would count as misses, so the mean rises.",
-        "The validation item stays in the ranking when the test item is evaluated; this costs a little.",
+        "Users whose test item nobody trained on are dropped; they would count as misses, so the mean rises.",
+        "The validation item stays in the ranking when the test item is evaluated, which lowers figures a little.",
     ),
     candidates=0,
     selection=Selection("valid", "NDCG@20"),
@@ -160,20 +160,20 @@ FEDCIA = replace(
     STRICT,
     name="paper-fedcia",
     source=(
-        "FedCIA, section 6.1 (8:2 split, 10 % of training for validation, K=10); early stop and metrics "
-        "from its code; its own partitions are ready-split data (fedcia/...)"
+        "FedCIA, section 6.1 (8:2 split, 10 % of training for validation, K=10); its code for early stopping and "
+        "metrics; its own partitions are ready-split data (fedcia/...)"
     ),
     description=(
-        "A random 20 % of each user's items for the test and 10 % of the rest for validation; full ranking, "
-        "stopped after 10 rounds without a better validation F1@10!. F1@10!, MRR@10! and NDCG@10! are "
-        "computed as the public code does and are what the paper's tables show; the right F1@10, MRR@10 and "
-        "NDCG@10 stand beside them. The paper's own ML-100K partition is not such a random split: only about "
-        "half of its users have test items."
+        "A random 20 % of each user's items for the test and 10 % of the rest for validation; full ranking; "
+        "training stops after 10 rounds without a better validation F1@10!. F1@10!, MRR@10! and NDCG@10! are "
+        "computed as in the public code and are what the paper's tables show; the right F1@10, MRR@10 and "
+        "NDCG@10 stand beside them. The paper's own ML-100K partition is not a random split of this kind: only "
+        "about half of its users have test items."
     ),
     flaws=(
-        "MRR@10! and NDCG@10! (published) lose the order of the list: it becomes a Python set, and the "
-        "order in which that is walked depends on item numbers, not on scores.",
-        "NDCG@10! (published) divides by the DCG of the hits found instead of the ideal list, so missing "
+        "MRR@10! and NDCG@10! (published) lose the order of the list: it becomes a Python set, which is walked "
+        "in an order that depends on item numbers, not on scores.",
+        "NDCG@10! (published) divides by the DCG of the hits found instead of that of the ideal list, so missing "
         "everything but one item can still give 1.0.",
         "F1@10! (published) is computed from mean precision and mean recall, not as the mean of users' F1: "
         "users with many test items weigh more, and the figure is higher.",

@@ -82,7 +82,7 @@ class CoFedRec(EmbeddingMethod[CoServer, UserVectors, ItemUpload, CoDownload]):
         departures=(
             "built from FedIAR's description (co-clustering only); the contrastive term of local training is left out",
             "k-means on both sides; users by the mean change of the category's rows",
-            "a client that takes no part keeps its group",
+            "a client that does not take part keeps its group",
         ),
     )
 

@@ -16,7 +16,7 @@ class Fcf(MeanOfChanges, SharedTable):
 
     name = "fcf"
     card = vectors_stay(
-        title="FCF: the mean of the clients' item tables, every client counting the same",
+        title="FCF: the mean of the clients' item tables, with equal weights",
         paper="Ammad-ud-din et al., 2019; as the baseline FCF of FedCA (section 6.1)",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=True,

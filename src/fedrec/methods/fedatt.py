@@ -35,14 +35,15 @@ class FedAtt(SharedTable):
     name = "fedatt"
     Settings = FedAttSettings
     card = vectors_stay(
-        title="FedAtt: clients count by a softmax of their distance from the global model",
+        title="FedAtt: clients are weighted by a softmax of their distance from the global model",
         paper="Ji et al., IJCNN 2019; as the baseline FedAtt of FedCA (section 6.1)",
         upload="change of the item table (and of the network's weights where the backbone has layers)",
         sum_suffices=False,
         robust="rows",
         departures=(
-            "the item table is one layer, every weight and bias of the network another",
-            "no random noise on the server's step (the original's randomised variant): clip and noise act on uploads",
+            "the item table is one layer, and each weight and bias of the network is another",
+            "no random noise on the server's step (the original has a randomised variant); clip and noise act on "
+            "uploads",
             "a sum would suffice if clients weighted themselves; here the server does, from the uploads it sees",
         ),
     )

@@ -56,18 +56,20 @@ class FedEaseSettings(PrivacySettings):
         "without noise both show which items a client has",
     )
     scale: Literal["none", "user"] = Field(
-        "none", description="user: each user's pairs are scaled to norm 1 together, which noise on the sum can hide"
+        "none",
+        description="user: each user's pairs are scaled to a joint norm of 1, so that noise on the sum can hide a user",
     )
     pair_span: float = Field(
         0.0,
         ge=0,
-        description="pairs count less the further apart they are: by 1/e for so many interactions between them "
-        "(histories in time order; 0: all alike)",
+        description="pairs that are further apart count less: by a factor of 1/e for this many interactions between "
+        "them (histories in time order; 0: all alike)",
     )
     history_span: float = Field(
         0.0,
         ge=0,
-        description="scores count what is so many interactions old less by 1/e (0: all of a history alike)",
+        description="older interactions count less in scores: by a factor of 1/e for this many interactions (0: all of "
+        "a history alike)",
     )
 
 
@@ -119,15 +121,16 @@ class FedEase(Method[EaseServer, NothingPrivate, Cooccurrence, Weights]):
         title="FedEASE: item co-occurrence as a sum over clients, then EASE in closed form",
         paper="Steck, WWW 2019 (the model); the federation is this project's",
         private="interactions; scores are made on the client",
-        upload="once: how often each pair of items occurs together in the client's histories; without noise a sum over "
-        "many (--secure) still holds whole histories, of those who alone have an item: add --epsilon",
+        upload="once: how often each pair of items occurs together in the client's histories; without noise, even a "
+        "secure sum (--secure) holds the whole histories of users who alone have an item: add --epsilon",
         sum_suffices=True,
         robust="rows",
         departures=(
             "without secure aggregation or noise, the co-occurrence of a client with one user names that user's items",
             "with partial participation the weights are those of centralised EASE on the clients counted so far",
-            "noise can make the sum indefinite: its negative part is cut off before it is inverted",
-            "scale=user: what cannot be told from the noise of the sum is cut off, and lambda follows from the noise",
+            "noise can make the sum indefinite; its negative part is cut off before inversion",
+            "with scale=user, what cannot be told from the noise of the sum is cut off, and lambda follows from the "
+            "noise",
         ),
     )
 

@@ -31,7 +31,7 @@ from fedrec.methods.fedease import NothingPrivate
 
 class FedElsaSettings(PrivacySettings):
     dim: int = Field(64, ge=1, le=256, description="columns d of A; an upload is an [items, d] table")
-    server_lr: float = Field(0.03, gt=0, description="the server's rate, for Adam along the mean gradient")
+    server_lr: float = Field(0.03, gt=0, description="the server's learning rate, for Adam along the mean gradient")
 
 
 @dataclass(frozen=True)

@@ -57,21 +57,22 @@ class FedFast(EmbeddingMethod[ItemServer, UserVectors, TicketUpload, ItemDownloa
     Settings = FedFastSettings
     Upload = TicketUpload
     card = vectors_stay(
-        title="FedFast: representatives of every cluster of clients, each cluster counting by its size",
+        title="FedFast: representatives of every cluster of clients, each cluster weighted by its size",
         paper="Muhammad et al., KDD 2020; as the baseline FedFast of FedCA (sections 5.2 and 6.1)",
         upload="change of the item table (and network), the embeddings of the client's own items (its profile), "
         "their number, a random ticket",
         sum_suffices=False,
         robust="rows",
         departures=(
-            "the profile is |I_u| x f numbers, as FedCA's Table 7 counts it; clusters are made of its mean, anew "
-            "each round, among those who answered",
-            "representatives (ActvSAMP) are drawn from those who answered, who else takes part is the run's "
-            "--participation; those who trained and are not drawn do not count",
-            "the original also moves the user vectors of clients that did not train along with their cluster's "
+            "the profile is |I_u| x f numbers, as FedCA's Table 7 counts it; clusters are formed by its mean, anew "
+            "each round, among the clients that answered",
+            "representatives (ActvSAMP) are drawn from the clients that answered (--participation sets who takes "
+            "part); clients that trained but are not drawn do not count",
+            "the original also moves the user vectors of clients that did not train along with those of their cluster "
             "(ActvAGG); here user vectors never leave a client",
-            "FedCA's alpha = 0, beta != 0 is not exactly this: its weights come from angles and differ from client "
-            "to client. Exact is alpha = beta = 0 with p_u = n_c / (n r_c) for the r_c representatives of a cluster",
+            "FedCA's alpha = 0, beta != 0 is not exactly this: its weights come from angles and differ from client to "
+            "client. The exact case is alpha = beta = 0 with p_u = n_c / (n r_c) for the r_c representatives of a "
+            "cluster",
         ),
     )
 

@@ -31,8 +31,8 @@ from fedrec.methods._shared.server_steps import WHOLE, GradientServer, MeanOfCha
 class FedMfSettings(EmbeddingSettings):
     exchange: Literal["gradients", "parameters"] = Field(
         "gradients",
-        description="what is averaged: gradients (the paper), or tables (FedCIA's weighted summation); with layers or "
-        "attention (backbone=ncf, sasrec), which are not matrix factorisation, always tables",
+        description="what is averaged: gradients (the paper), or tables (FedCIA's weighted summation); always tables "
+        "with layers or attention (backbone=ncf, sasrec), which are not matrix factorisation",
     )
     server_optimizer: Literal["adam", "sgd"] = Field("adam", description="how the server descends the gradient")
     server_lr: float = Field(0.05, gt=0, description="the server's learning rate")
@@ -53,7 +53,7 @@ class FedMf(MeanOfChanges, SharedTable):
             "no homomorphic encryption: a sum suffices, so secure aggregation can protect it",
             "implicit feedback with BCE instead of ratings, as in the papers that use it as a baseline",
             "the server descends with Adam (server_optimizer=sgd for plain descent)",
-            "with another scoring model than the dot product, tables and networks are averaged (exchange=parameters)",
+            "with a scoring model other than the dot product, tables and networks are averaged (exchange=parameters)",
         ),
     )
 

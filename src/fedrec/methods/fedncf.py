@@ -18,7 +18,7 @@ class FedNcfSettings(EmbeddingSettings):
     """Settings of FedNCF: those of FedAvg with a network as scorer."""
 
     backbone: Literal["mf", "ncf"] = Field("ncf", description="scoring model: ncf (layers) or mf (dot product)")
-    init: Init = Field("uniform", description="fresh embeddings; layers want both signs")
+    init: Init = Field("uniform", description="fresh embeddings; layers need both signs")
     init_scale: float = Field(0.5, gt=0, description="scale of fresh embeddings")
     weight_decay: float = Field(0.001, ge=0, description="L2 penalty on network layers (FedCA: lambda = 0.001)")
 
@@ -37,7 +37,7 @@ class FedNcf(FedAvg):
         sum_suffices=True,
         robust="rows",
         departures=(
-            "the MLP half of NeuMF only, as FedCA's NCF backbone",
+            "only the MLP half of NeuMF, as in FedCA's NCF backbone",
             "hidden layers of 32, 16 and 8 behind an input of 2 x dim; FedCA's [32, 16, 8] at f = 16 may also mean "
             "that 32 is that input",
             "the number of interactions leaves the client without noise",

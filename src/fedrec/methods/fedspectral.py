@@ -41,7 +41,7 @@ class FedSpectralSettings(PrivacySettings):
     rank: int = Field(
         0,
         ge=0,
-        description="eigenpairs that the server gathers from the tables of all rounds; 0: the k of the last one alone",
+        description="eigenpairs that the server gathers from the tables of all rounds; 0: only the k of the last round",
     )
     filter: Literal["lowpass", "ease"] = Field(
         "lowpass",
@@ -54,11 +54,12 @@ class FedSpectralSettings(PrivacySettings):
         0.0,
         ge=0,
         le=0.5,
-        description="filter=ease: power of item counts that X'X is divided by from both sides before its eigenpairs "
-        "are taken (0.25: rare items have their say in them, 0.5: they outweigh the others)",
+        description="filter=ease: X'X is divided on both sides by this power of item counts before its eigenpairs are "
+        "taken (0.25: rare items count in them, 0.5: they outweigh the others)",
     )
     keep_diagonal: bool = Field(
-        False, description="filter=ease: what the eigenpairs leave of the diagonal of X'X, the item counts, is kept"
+        False,
+        description="filter=ease: keep the part of the diagonal of X'X (the item counts) that the eigenpairs leave out",
     )
     back: float = Field(0.5, description="power of item degrees on the filtered signal (GF-CF: 0.5)")
     own: float = Field(
@@ -135,11 +136,11 @@ class FedSpectral(Method[SpectralServer, NothingPrivate, Products, Spectrum]):
         departures=(
             "eigenvalues are shrunk, e / (e + shrink), instead of cut off",
             "filter=ease is EASE with X'X replaced by eigenpairs; balance=0.25 lets rare items count in them, and "
-            "keep_diagonal=true keeps what they leave of the diagonal",
+            "keep_diagonal=true keeps the part of the diagonal that they leave out",
             "the default defence bounds clients with long histories, which costs filter=ease some quality "
             "(--robust none)",
-            "with partial participation the answers of a round are mixed with the operator known before; not with "
-            "rank, which takes every round's answers for the whole population's",
+            "with partial participation the answers of a round are mixed with the operator known before; not so with "
+            "rank, which takes each round's answers as those of the whole population",
             "without secure aggregation or noise, the rows of a client with one user name that user's items",
         ),
     )

@@ -45,13 +45,17 @@ class GPFedRecSettings(StackSettings):
         description="neighbours are the most similar users (the paper), or the least similar (the public code, "
         "where a cosine distance is taken for a similarity)",
     )
-    neighbours: int = Field(0, ge=0, description="how many neighbours a user has; 0: all beyond the threshold")
+    neighbours: int = Field(0, ge=0, description="how many neighbours a user has; 0: all above the threshold")
     threshold: float = Field(
-        1.0, gt=0, description="a neighbour is more similar than this many times the mean of all pairs (neighbours=0)"
+        1.0, gt=0, description="threshold of similarity, as a multiple of the mean over all pairs (neighbours=0)"
     )
     layers: int = Field(1, ge=1, description="steps of message passing on the graph (l)")
     personal_share: float = Field(
-        0.5, ge=0, le=1, description="share of the user-specific table in what a client starts from; the rest is shared"
+        0.5,
+        ge=0,
+        le=1,
+        description="share of the user-specific table in the table that a client starts from; the rest is the shared "
+        "table",
     )
     lr_items_factor: float = Field(
         0.0, ge=0, description="item rows learn at lr * this * n_items (80 in the public code); 0: at lr"
@@ -100,10 +104,11 @@ class GPFedRec(PersonalMethod[GraphServer, OwnScorer, TicketUpload, GraphDownloa
             "in the public code a client starts from the shared table and a penalty pulls it to its own; its rates "
             "move every row half the way at each step. Here a client starts between the two (personal_share)",
             "the public code's graph keeps the farthest users: graph=farthest",
-            "edges weigh the same, as in the public code; a user's own table counts where it is among the neighbours",
+            "all edges have the same weight, as in the public code; a user's own table counts only if it is among the "
+            "neighbours",
             "the score function is the dot product (backbone=mf) or layers 32-16-8 (ncf), not 64-32-16-8",
-            "local training with Adam, as the other methods; the public code has SGD 0.1 (item rows 0.1 * 80 * m), one "
-            "epoch, d = 32: optimizer=sgd lr=0.1 lr_items_factor=80 epochs=1 dim=32",
+            "local training uses Adam, as for the other methods; the public code has SGD 0.1 (item rows 0.1 * 80 * "
+            "m), one epoch, d = 32: optimizer=sgd lr=0.1 lr_items_factor=80 epochs=1 dim=32",
         ),
     )
 

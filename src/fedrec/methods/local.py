@@ -56,7 +56,7 @@ class Local(EmbeddingMethod[Any, Any, Nothing, NothingDown]):
     federates = False
     Private, Upload, Download = OwnModel, Nothing, NothingDown
     card = Card(
-        title="private tables, no federation: the control that shows whether a protocol leaks",
+        title="private tables without federation: the control that shows whether a protocol leaks",
         paper="the baseline Local of FedCA (section 6.1)",
         private="everything",
         upload="nothing",

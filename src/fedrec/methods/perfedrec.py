@@ -33,7 +33,10 @@ from fedrec.methods._shared.profiles import ProfileUpload, centres, interacted
 class PerFedRecSettings(PersonalSettings):
     clusters: int = Field(10, ge=1, description="clusters of k-means (FedCA section 6.1: 10)")
     cluster_share: float = Field(
-        0.5, ge=0, le=1, description="share of the cluster's model in what a client starts from; the rest is global"
+        0.5,
+        ge=0,
+        le=1,
+        description="share of the cluster's model in the model that a client starts from; the rest is the global model",
     )
     features: Literal["profile", "model"] = Field(
         "profile", description="what clients are clustered by: their profile, or a sketch of their whole table"
@@ -44,7 +47,7 @@ class PerFedRecSettings(PersonalSettings):
     graph_neighbours: int = Field(10, ge=1, description="neighbours of a client in the graph")
     sketch: int = Field(32, ge=1, description="numbers in the sketch of a table (features=model)")
     client_weights: Literal["size", "equal"] = Field(
-        "size", description="how members count in their cluster: by the size of their data, or all the same"
+        "size", description="how members are weighted in their cluster: by the size of their data, or equally"
     )
 
 
@@ -85,14 +88,14 @@ class PerFedRec(PersonalMethod[ClusterServer, UserVectors, ProfileUpload, Cluste
         sum_suffices=False,
         robust="rows",
         departures=(
-            "the graph encoder as far as the papers here describe it: a profile is the mean of the client's item "
+            "the graph encoder is built as far as the papers describe it: a profile is the mean of the client's item "
             "embeddings (one step of a graph network along its own interactions), smoothed on the server over the "
             "nearest clients' profiles (graph_layers); no attributes of users or items, no attention layers",
-            "the own level is the locally trained table (where the local model is evaluated) and the user vector; "
-            "weights of cluster and global level are a setting instead of learnt",
+            "the client's own level is the locally trained table (where the local model is evaluated) and the user "
+            "vector; the weights of the cluster and global levels are a setting instead of being learnt",
             "absent clients are clustered by the profile they sent last",
             "representatives of clusters are not picked for training: --participation decides who takes part",
-            "in FedCA's framework (section 5.2): exact with a similarity of one within and zero across clusters, "
+            "in FedCA's framework (section 5.2): exact with a similarity of one within clusters and zero across them, "
             "alpha >= 1, beta = 0, p equal, cluster_share=1 and client_weights=equal",
         ),
     )

@@ -43,7 +43,10 @@ class PFedGraphSettings(StackSettings):
         description="1 / (1 + ||Q_u - Q_v||^2) (FedCA Eq. 6), or the cosine of the tables (Ye et al.)",
     )
     r: float = Field(
-        1.0, gt=0, le=1, description="share of those who trained that is mixed; who trains is --participation"
+        1.0,
+        gt=0,
+        le=1,
+        description="share of the clients that trained whose tables are mixed; --participation sets who trains",
     )
 
 
@@ -62,7 +65,7 @@ class PFedGraph(PersonalMethod[PersonalServer, UserVectors, TicketUpload, Person
         robust="rows",
         departures=(
             "similarity as in FedCA's Eq. (6); the original takes cosines (similarity=cosine)",
-            "weights by exact projection onto the simplex instead of by a QP solver",
+            "weights come from exact projection onto the simplex instead of a QP solver",
             "the original's pull towards the mixture in local training is proximal=mu; off, as in FedCA's comparison",
         ),
     )

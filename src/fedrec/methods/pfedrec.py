@@ -43,7 +43,7 @@ class PFedRecSettings(EmbeddingSettings):
     """Settings of PFedRec, as its public code has them."""
 
     dim: int = Field(32, ge=1, description="embedding dimension d")
-    epochs: int = Field(1, ge=1, description="local epochs a round")
+    epochs: int = Field(1, ge=1, description="local epochs per round")
     lr: float = Field(0.1, gt=0, description="learning rate of the score function")
     optimizer: Literal["adam", "sgd"] = Field("sgd", description="local optimiser, fresh each round")
     lr_items_factor: float = Field(
@@ -83,10 +83,10 @@ class PFedRec(MeanOfChanges, EmbeddingMethod[ItemServer, ScoreFunction, ItemUplo
         sum_suffices=True,
         robust="rows",
         departures=(
-            "the two steps take turns epoch by epoch, the public code's batch by batch (the same where a client's "
-            "samples fit in one batch)",
-            "where the protocol evaluates the next download, the client tunes it first with samples of its own, as it "
-            "would on a device (post-tuning; tune=false evaluates the common table): no tuned table is stored",
+            "the two steps take turns every epoch; in the public code, every batch (the same if a client's samples "
+            "fit in one batch)",
+            "where the protocol evaluates the next download, the client first tunes it with samples of its own, as it "
+            "would on a device (post-tuning; tune=false evaluates the common table); no tuned table is stored",
             "all clients start from the same score function, as in the public code",
             "with backbone=ncf the score function is a private network 32-16-8 on the user vector and the item's row",
         ),

@@ -12,14 +12,14 @@ from fedrec.privacy.accountant import local, local_release
 from fedrec.privacy.summed import SumNoise
 from fedrec.secure.accounting import spread
 
-REPLACE = "replace: one user's data become any other's; how many users there are, and who takes part, is public"
+REPLACE = "replace: one user's data become any other's; the number of users, and who takes part, is public"
 OUTSIDE = (
-    "metric sums of the evaluation (of a node, or of a cohort with secure sums over a network; without noise), by "
-    "which a server that makes up the model asks what is in histories",
+    "metric sums of the evaluation (of a node, or of a cohort with secure sums over a network), which carry no noise: "
+    "a server that makes up a model can use them to ask what is in histories",
 )
 """What leaves beside uploads and is never noised."""
 SEED = (
-    "anything, against those who have the run's files: its noise is drawn from the seed in them, as it can be repeated"
+    "anything, against those who have the run's files: the noise is drawn from the seed in them, so it can be repeated"
 )
 LOSSES = "mean training losses"
 USER, WHOLE_CLIENT = "user", "user (all that one client holds)"
@@ -88,7 +88,8 @@ def _ledger_line(stated: dict[str, Any] | None) -> str:
     if stated is None:
         return ""
     charges = "1 charge" if stated["charges"] == 1 else f"{stated['charges']} charges"
-    return f"epsilon {stated['epsilon']:.4g} at delta {stated['delta']:g} in that of {stated['participant']}, {charges}"
+    spent = f"epsilon {stated['epsilon']:.4g} at delta {stated['delta']:g}"
+    return f"{spent} in the ledger of {stated['participant']}, {charges}"
 
 
 def collected() -> PrivacyCard:
@@ -98,7 +99,7 @@ def collected() -> PrivacyCard:
 
 def nothing_sent() -> PrivacyCard:
     """A method that sends nothing."""
-    return _none("nothing leaves a client but what is evaluated", "nobody", OUTSIDE)
+    return _none("nothing leaves a client but the evaluation's metrics", "nobody", OUTSIDE)
 
 
 def unknown() -> PrivacyCard:
@@ -160,10 +161,10 @@ def of_sums(
         f"{noises}; one user moves a sum by at most {largest:.4g}",
         sensitivity=largest,
         noise=dict(found.noise),
-        accountant=f"dp-accounting {_version()}: exact Gaussian and what sums of discrete ones lack to it, or zCDP",
+        accountant=f"dp-accounting {_version()}: exact Gaussian plus the error of summing discrete ones, or zCDP",
         composition=_composition(found.releases),
-        trust=f"the server sees sums of at least {smallest} {who} (secure sums); noise is whole if {found.summands} of "
-        f"them draw theirs honestly, and up to {colluding:.0%} may collude with the server",
+        trust=f"the server sees sums of at least {smallest} {who} (secure sums); the noise is complete if "
+        f"{found.summands} of them draw theirs honestly, and up to {colluding:.0%} may collude with the server",
         not_covered=OUTSIDE,
         ledger=ledger,
     )

@@ -49,21 +49,21 @@ class RunSettings(Settings):
         100, ge=1, lt=1 << 31, description="rounds"
     )
     seed: int = Field(0, ge=0, lt=1 << 64, description="seed of everything that is drawn")
-    participation: float = Field(1.0, description="share of clients in a round")
+    participation: float = Field(1.0, description="share of clients that take part in a round")
     rest: Annotated[bool, Spelling("--rest/--no-rest")] = Field(
         False, description="no client takes part twice in a row"
     )
     dropout: float = Field(0.0, description="probability that a client does not answer")
     robust: Annotated[str, Spelling(metavar="PIECES", shown="the method's own; none under paper-NAME")] = Field(
         "none",
-        description="guard of the fold against dishonest clients: none, bound, rows, median, trimmed, krum; join by +",
+        description="defence against dishonest clients: none, bound, rows, median, trimmed, krum; join several with +",
     )
     robust_factor: float = Field(2.0, gt=0, description="bound and rows allow this many times the round's median norm")
     robust_share: float = Field(
         0.1, ge=0, lt=0.5, description="share of clients that may be dishonest, for trimmed and krum"
     )
     settings: Annotated[dict[str, Any], Spelling("--set", "KEY=VALUE")] = Field(
-        default_factory=dict, description="a setting of the method, e.g. dim=16; may repeat"
+        default_factory=dict, description="a setting of the method, e.g. dim=16; may be repeated"
     )
     device: Literal["cpu", "cuda"] = Field("cpu", description="where torch computes: cpu or cuda")
     runtime: Literal["simulate", "flower"] = Field(
@@ -74,14 +74,14 @@ class RunSettings(Settings):
     )
     node_sums: Annotated[bool, Spelling("--node-sums/--no-node-sums")] = Field(
         False,
-        description="nodes send the sum over their clients instead of each one's upload (methods of which a sum "
-        "suffices; over a network)",
+        description="nodes send the sum over their clients instead of each client's upload (for methods whose card "
+        "says that a sum suffices; over a network)",
     )
     secure: Annotated[bool, Spelling("--secure/--no-secure")] = Field(
-        False, description="the server sees sums only (methods whose card says that a sum suffices)"
+        False, description="the server sees sums only (for methods whose card says that a sum suffices)"
     )
     secure_by: Literal["clients", "nodes"] = Field(
-        "clients", description="who takes part in secure sums: clients, or nodes that first add up their clients"
+        "clients", description="who takes part in secure sums: clients, or nodes, which first add up their clients"
     )
     secure_least: int = Field(3, ge=3, description="smallest cohort of a secure sum")
     secure_dropout: float = Field(
@@ -90,7 +90,7 @@ class RunSettings(Settings):
     secure_colluding: float = Field(0.05, ge=0, lt=1, description="share of a cohort that may help the server")
     secure_cohort: int = Field(1000, ge=3, description="participants in a cohort; more make several")
     secure_work: Literal["masks", "protocol", "sums"] = Field(
-        "masks", description="what a simulation carries out: masks, the whole protocol, or the sums alone"
+        "masks", description="what a simulation carries out: the masks, the whole protocol, or only the sums"
     )
     epsilon: Annotated[float | None, Spelling(shown="no guarantee")] = Field(
         None, gt=0, description="privacy budget of the whole run, for each user; chooses clip and noise"
@@ -100,10 +100,10 @@ class RunSettings(Settings):
         None, ge=1, description="drop users with fewer"
     )
     columns: Annotated[str | None, Spelling(metavar="user=A,...", shown="known names")] = Field(
-        None, description="which column of an own file means what; user, item, time, rating, client, title"
+        None, description="what the columns of your own file mean: user, item, time, rating, client, title"
     )
-    min_rating: Annotated[float | None, Spelling(shown="those of 0 or less are none")] = Field(
-        None, description="rows with a lower rating are no interactions"
+    min_rating: Annotated[float | None, Spelling(shown="ratings of 0 or less do not count")] = Field(
+        None, description="ignore rows with a lower rating"
     )
     train_share: float = Field(
         1.0, gt=0, le=1, description="learn from a random share of each user's training interactions"
@@ -114,10 +114,12 @@ class RunSettings(Settings):
     spread: Literal["random", "blocks"] = Field(
         "random", description="how --clients spreads users: at random, or neighbours in the order of ids together"
     )
-    copies: int = Field(1, ge=1, le=1000, description="every user so many times: a larger population of the same kind")
-    evaluate_every: int = Field(1, ge=1, description="evaluate every so many rounds")
+    copies: int = Field(
+        1, ge=1, le=1000, description="repeat every user this many times: a larger population of the same kind"
+    )
+    evaluate_every: int = Field(1, ge=1, description="evaluate every N rounds")
     patience: Annotated[int | None, Spelling(shown="the protocol's rule")] = Field(
-        None, ge=1, description="stop after so many evaluated rounds without a better value"
+        None, ge=1, description="stop after this many evaluated rounds without a better value"
     )
     settle: Annotated[float, Spelling(shown="the recipe's, else 0: never")] = Field(
         0.0, ge=0, lt=1, description="stop when the loss changes by less than this share"
@@ -127,14 +129,14 @@ class RunSettings(Settings):
         True, description="evaluate on the test part; without it, only on validation, as tuning does"
     )
     memory_mb: int = Field(1024, ge=16, description="working memory that blocks are sized for")
-    checkpoint_seconds: float = Field(10.0, ge=0, description="least time between two checkpoints")
+    checkpoint_seconds: float = Field(10.0, ge=0, description="fewest seconds between two checkpoints")
     keep_selected: Annotated[bool, Spelling("--models/--no-models")] = Field(
         True,
         description="keep the selected model, for `fedrec recommend` (private state of all clients: may be large)",
     )
     histories: Literal["stored", "hashed"] = Field(
         "stored",
-        description="what the model's folder keeps of what users have, so that it recommends without the data: their "
+        description="what the model's folder keeps of users' histories, so that it recommends without the data: their "
         "items, or hashes that say nothing without the key in $FEDREC_HISTORY_KEY",
     )
 

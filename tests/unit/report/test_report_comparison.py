@@ -138,7 +138,7 @@ def test_a_method_that_shares_no_seed_is_said_to_be_untested() -> None:
     assert cell_of(found, "fedavg").mark == "°"
     assert cell_of(found, "fedmf").mark == ""
     assert cell_of(found, "fcf").mark == ""  # best, but not clearly: one rival was not tested
-    said = "Not tested, for want of a common seed: fedmf against popularity; fedmf against fcf. Tested on seeds 0, 1, 2"
+    said = "Not tested, because no seed is common: fedmf against popularity; fedmf against fcf. Tested on seeds 0, 1, 2"
     assert any(note.startswith(said) for note in notes(found))
     found = compare_runs([*runs(popularity=0.4), *runs(seeds=(7,), fedmf=0.1)])
     said = "Nothing was tested: no seed is common to fedmf (seed 7), popularity (seeds 0, 1, 2)."

@@ -62,11 +62,11 @@ def sparsity(
 @app.command("weights", cls=o.takes(*TRAINED, before="count"))
 def weights(
     context: typer.Context,
-    count: Annotated[int, typer.Option("--clients-shown", min=1, help="How many random clients are shown.")] = 10,
+    count: Annotated[int, typer.Option("--clients-shown", min=1, help="How many random clients to show.")] = 10,
     out: Out = Path("analyses"),
     quiet: o.Quiet = False,
 ) -> None:
-    """Aggregation weights of FedCA (Figure 7): similarity, complementarity and what they make together."""
+    """Aggregation weights of FedCA (Figure 7): similarity, complementarity, and both combined."""
     from fedrec.experiment.analyses import weights as analysis
     from fedrec.report.figures.analyses import heat_maps, matrix_csv
 
@@ -84,7 +84,9 @@ def weights(
 @app.command("stages", cls=o.takes("data", "data_dir", "protocol", "seed", "settings", "device", before="repeat"))
 def stages(
     context: typer.Context,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often each is measured; the mean counts.")] = 5,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="How often to measure each; the mean is reported.")
+    ] = 5,
 ) -> None:
     """Seconds of FedCA's stages (Table 8): training and SVD of one client, the server's three steps for all."""
     from fedrec.experiment.analyses import stages as analysis

@@ -25,7 +25,7 @@ def filters(
     ks: Annotated[str, typer.Option("--ks", help="Vectors of fedspectral.")] = "16,32,64",
     trained: Annotated[str, typer.Option("--trained", help="Methods that learn by rounds.")] = "fedavg,fedca",
     noise: Annotated[
-        str, typer.Option("--noise", help="Scales of Laplace noise on uploads; one alone leaves the panel out.")
+        str, typer.Option("--noise", help="Scales of Laplace noise on uploads; with only one, the panel is left out.")
     ] = "0,0.001,0.003,0.01,0.03,0.1",
     jobs: o.Jobs = 1,
     out: Out = Path("analyses"),
@@ -33,7 +33,7 @@ def filters(
 ) -> None:
     """Federated filters (fedspectral, fedease) beside training and centralised models: rounds, bytes, noise.
 
-    Runs lie below the folder; those that are there already are read, not run again.
+    Runs are kept below the folder; those already there are read, not run again.
     """
     from fedrec.experiment.analyses import filters as analysis
     from fedrec.report.figures.filters import filters_csv, filters_figure
@@ -59,7 +59,9 @@ def privacy(
     context: typer.Context,
     method: Annotated[str, typer.Argument(help="A method whose card says that a sum suffices.")] = "fedease",
     epsilons: Annotated[str, typer.Option("--epsilons", help="Budgets.")] = "1,2,4,8,16",
-    copies: Annotated[str, typer.Option("--copies", help="Populations: every user so many times.")] = "1,3,10",
+    copies: Annotated[
+        str, typer.Option("--copies", help="Populations: how many times each user is repeated.")
+    ] = "1,3,10",
     at: Annotated[float, typer.Option("--at", help="Epsilon for the populations.")] = 1.0,
     jobs: o.Jobs = 1,
     out: Out = Path("analyses"),
@@ -67,7 +69,7 @@ def privacy(
 ) -> None:
     """What a guarantee costs: quality over epsilon and over the number of users, bytes and seconds of secure sums.
 
-    Runs lie below the folder; those that are there already are read, not run again.
+    Runs are kept below the folder; those already there are read, not run again.
     """
     from fedrec.experiment.analyses import privacy as analysis
     from fedrec.report.figures.analyses import curves
@@ -103,14 +105,14 @@ def sweep(
     """Metrics over one setting, all else equal.
 
     FedCA Figure 8: --vary participation=0.2,0.4,0.6,0.8,1; Figures 9 and 10: --vary alpha=...; Figures 11 and 12:
-    --vary beta=.... Runs lie below the folder; those that are there already are read, not run again.
+    --vary beta=.... Runs are kept below the folder; those already there are read, not run again.
     """
     from fedrec.experiment.analyses import sweep as analysis
     from fedrec.report.figures.analyses import curves, points_csv
 
     key, sign, text = vary.partition("=")
     if not key or not sign:
-        raise BadInput(f"--vary {vary!r} is no setting with values; write it as alpha=0.1,0.5,1")
+        raise BadInput(f"--vary {vary!r} is not a setting with values; write it as alpha=0.1,0.5,1")
     name = f"{file_of(context, 'sweep')}-{method}-{key}"
     planned = analysis.plan(
         method, key, o.numbers(text, "--vary", float), given(context),
@@ -131,15 +133,15 @@ def sweep(
 def leak(
     context: typer.Context,
     runs: Annotated[
-        list[Path] | None, typer.Argument(help="Folders of runs under the same protocol, to draw beside it.")
+        list[Path] | None, typer.Argument(help="Folders of runs under the same protocol, to draw as well.")
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds.")] = 100,
-    negatives: Annotated[int, typer.Option("--negatives", min=1, help="Negatives per positive and round (N).")] = 4,
+    negatives: Annotated[int, typer.Option("--negatives", min=1, help="Negatives per positive, per round (N).")] = 4,
     out: Out = Path("analyses"),
 ) -> None:
     """What elimination alone reaches: HR@10 of a table that knows only which items it was shown as negatives.
 
-    A formula without anything fitted; methods whose curve runs along it have learnt which items were never drawn.
+    It is a formula; nothing is fitted. Methods whose curve follows it have learnt which items were never drawn.
     """
     from fedrec.data.load import load
     from fedrec.evaluation.protocols import find

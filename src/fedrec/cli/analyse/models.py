@@ -45,9 +45,9 @@ def items(
 ) -> None:
     """Items in the plane: features of FedDAE's encoders (Figure 3), or the tables of FedCIA's clients (Figure 4).
 
-    feddae: global, a user's own, their mean, and by the gate; "apart" is the mean silhouette of the user's items
-    against the others: 0 where they are mixed, 1 where they are two clusters. fedcia: at the start, trained, and
-    aggregated in two ways; how far clients' tables lie from one another, and how their similarities are correlated.
+    feddae: global, a user's own, their mean, and weighted by the gate; "apart" is the mean silhouette of the user's
+    items against the others: 0 where they are mixed, 1 where they are two clusters. fedcia: at the start, trained, and
+    aggregated in two ways; how far clients' tables are from one another, and how their similarities correlate.
     """
     from fedrec.experiment.analyses.items import item_maps, mapped_run
     from fedrec.report.figures.item_map import item_maps_csv, item_maps_figure
@@ -95,9 +95,9 @@ def views(
         ),
     ],
     client: Annotated[
-        str | None, typer.Option("--client", help="The client whose correlations are shown.", show_default="the first")
+        str | None, typer.Option("--client", help="The client whose correlations to show.", show_default="the first")
     ] = None,
-    depth: Annotated[int, typer.Option("--depth", min=1, help="Length of the lists that are compared.")] = 50,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="Length of the lists to compare.")] = 50,
     persistence: Annotated[
         float, typer.Option("--p", min=0.0, max=1.0, help="p of rank-biased overlap: how deep a reader looks.")
     ] = 0.99,
@@ -106,9 +106,9 @@ def views(
 ) -> None:
     """Two views of the items: what each reaches alone (methods), or how they agree (folders of runs).
 
-    METHOD: trained here; at some rounds HR and NDCG of both views, of the shared and of the private one alone, and how
-    widely each scores items that a user has not had. RUN: overlap of the views' rankings (Fed3CR Figure 6), correlated
-    features (Figure 7).
+    METHOD: trained here; at some rounds, HR and NDCG of both views together and of the shared and the private one
+    alone, and how widely each view's scores spread over items that a user has not had. RUN: overlap of the views'
+    rankings (Fed3CR Figure 6), correlated features (Figure 7).
     """
     from fedrec.experiment.analyses.views import two_views
     from fedrec.report.figures.two_views import correlation_csv, correlation_plot, overlap_csv, overlap_plot

@@ -81,17 +81,17 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
     small: ClassVar[dict[str, Any]] = {"neighbours": 6, "rows": 20}
     enough: ClassVar[dict[str, Any]] = {"alpha": 0.1, "beta": 0.1, "rho": 0.0, "r": 1.0}
     card = Card(
-        title="FedCA for very many clients: mixtures of few candidates, tables of few rows",
+        title="FedCA for very many clients: each mixes the tables of a few candidates, and tables keep a few rows",
         paper="Zhang et al., ACM TOIS 44(2), 2026; the approximation is not in the paper",
         private="user vectors, interactions, the client's own last table",
         upload="the rows of the item table that differ most from the initial one, k left singular vectors of the "
         "interacted items' embeddings, the number of training interactions",
         sum_suffices=False,
         departures=(
-            "tables are cut to the rows that differ most and weights to the best candidates; ids of rows leave the "
-            "client",
+            "tables are cut to the rows that differ most, and weights to the best candidates; the ids of these rows "
+            "leave the client",
             "candidates are looked for with random sketches of the tables",
-            "in all else as fedca, with the paper's similarity and complementarity and backbone=mf only",
+            "otherwise as fedca, but only with the paper's similarity and complementarity and backbone=mf",
         ),
     )
 
@@ -110,7 +110,8 @@ class FedCaApprox(EmbeddingMethod[FewServer, FewPrivate, FewUpload, FewDownload]
             raise BadInput(f"fedca-approx works with backbone=mf only, not {chosen.backbone}")
         if chosen.noise or chosen.clip or chosen.compress != "none":
             raise BadInput(
-                "fedca-approx sends only the rows that differ, which noise, clip and compress cannot protect; use fedca"
+                "fedca-approx sends only the rows that differ, and noise, clip and compress cannot hide which; use "
+                "fedca"
             )
 
     def start_server(self, world: World, keys: Keys) -> FewServer:

@@ -29,23 +29,25 @@ class FedCaSettings(PersonalSettings):
         1.0,
         gt=0,
         le=1,
-        description="share of those who trained that is mixed, the others keep their tables; who trains "
-        "(Algorithm 1, line 4) is --participation",
+        description="share of the clients that trained whose tables are mixed; the others keep theirs. --participation "
+        "sets who trains (Algorithm 1, line 4)",
     )
     proxy: Literal["mean", "size", "distance"] = Field(
-        "size", description="p of section 5.2: all alike (FCF), relative size of data (FedAvg), or distance from the "
-        "table that was sent (FedAtt)",
+        "size", description=
+            "p of section 5.2: all alike (FCF), by relative size of data (FedAvg), or by distance from the table that "
+            "was sent (FedAtt)",
     )  # fmt: skip
     train_from: Literal["mixture", "average"] = Field(
-        "mixture", description="what local training starts from: the client's own mixture (Algorithm 1, line 5), or "
-        "the average by p alone; mixtures then serve inference only",
+        "mixture", description=
+            "what local training starts from: the client's own mixture (Algorithm 1, line 5), or the average by p "
+            "alone (mixtures are then used for inference only)",
     )  # fmt: skip
     averaged: Literal["tables", "rows"] = Field(
-        "tables", description="whole tables, or each row over those clients only that trained it"
+        "tables", description="what is averaged: whole tables, or each row over only the clients that trained it"
     )
-    own_term: bool = Field(True, description="whether s_uu and c_uu count; without, a client's own weight is p_u")
+    own_term: bool = Field(True, description="whether s_uu and c_uu count; if not, a client's own weight is p_u")
     standardised: bool = Field(
-        False, description="s and c of others measured in their spread over all pairs, and in units of 1 / n"
+        False, description="s and c of other clients are centred, and divided by their spread over all pairs and by n"
     )
     k: int = Field(4, ge=1, description="singular vectors that a client sends (section 5.1.1)")
     complementarity: Literal["cos", "sin", "raw"] = Field(
@@ -67,7 +69,7 @@ class FedCaSettings(PersonalSettings):
     weights: Literal["paper", "code"] = Field(
         "paper", description="Eq. (8), or the public code's: alpha and beta swapped, both terms doubled"
     )
-    neighbours: int = Field(0, ge=0, description="0; with more, candidates of each client, it is fedca-approx")
+    neighbours: int = Field(0, ge=0, description="candidates of each client in fedca-approx; fedca itself takes only 0")
     rows: int = Field(256, ge=1, description="rows that a table keeps in fedca-approx")
 
     @property
@@ -89,14 +91,14 @@ def check(chosen: FedCaSettings) -> None:
         raise BadInput(f"fedca has no neighbours; use fedca-approx with neighbours={chosen.neighbours}")
     if chosen.auto:
         if chosen.alpha != chosen.beta:
-            raise BadInput("alpha=auto and beta=auto go together: points of both are tried")
+            raise BadInput("alpha=auto and beta=auto go together: values of both are tried")
         if chosen.train_from != "average" or chosen.backbone != "mf" or chosen.weights == "code":
             raise BadInput("alpha=auto, beta=auto work with train_from=average, backbone=mf and weights=paper")
     compared = chosen.averaged == "rows" or chosen.variant_similarity == "changes"
     if compared and chosen.rho and chosen.blend == "training":
         raise BadInput(
-            "averaged=rows and variant_similarity=changes need what training started from, which the server does not "
-            "know where clients blend in their own table; set blend=inference or rho=0"
+            "averaged=rows and variant_similarity=changes need the table that training started from, which the server "
+            "does not know when clients blend in their own; set blend=inference or rho=0"
         )
     if compared and (chosen.clip or chosen.compress != "none" or chosen.precision == "float16"):
         raise BadInput(

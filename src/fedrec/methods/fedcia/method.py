@@ -39,27 +39,29 @@ class FedCia(Method[Any, OwnModel, Any, Any]):
         paper="Han et al., SIGIR 2025",
         private="user vectors, item table, network, interactions",
         upload="item similarity (mf, mlp, lightgcn) or filter (gfcf): a matrix of items by items, or its top factors; "
-        "without noise a sum of filters of single users (--secure) still holds whole histories: add --epsilon",
+        "without noise, even a secure sum (--secure) of single users' filters holds whole histories: add --epsilon",
         sum_suffices=True,
         departures=(
             "alignment by the closed form (Procrustes) unless align=gradient: the server sends the top factors of C_s",
             "the similarity crosses the wire as its upper triangle: half the bytes, and no entry is noised twice",
             "the optimiser starts fresh each round",
-            "the paper gives no scale of fresh embeddings: that of mf was chosen with its ML-100K table in view",
-            "mlp needs more than one step of 0.001 a round (public code): its recipe has rate 0.01 and 10 local epochs",
-            "truncated filters of gfcf need both singular vectors, since that filter is not symmetric; the share of "
-            "the norm that truncation loses stands as the loss of a round",
-            "noise goes on what is sent: on C_k itself in full form (section 5.2.5), on its factors in truncated "
+            "the paper gives no scale for fresh embeddings; that of mf was chosen with the paper's ML-100K table in "
+            "view",
+            "mlp needs more than the public code's one step of 0.001 per round: its recipe has rate 0.01 and 10 local "
+            "epochs",
+            "truncated filters of gfcf need both singular vectors, since that filter is not symmetric; the loss of a "
+            "round is the share of the norm that truncation loses",
+            "noise is added to what is sent: to C_k itself in full form (section 5.2.5), to its factors in truncated "
             "form, where the noise of their product is neither Laplacian nor of the same size",
-            "gradient steps make the norm of the public code small; Eq. (6) is align_loss=mse",
+            "gradient steps minimise the norm that the public code uses; align_loss=mse takes Eq. (6)",
             "global_filter=normalised is not in the paper: with one user a client the mean is plain co-occurrence, "
             "which the server then normalises and completes by a low-pass filter of the whole",
-            "gfcf has nothing to train: its mean runs over all rounds, so that one round is enough and more only "
-            "bring in clients that were away",
-            "mixed: a client's own id decides which model it has, so the three shares are equal in the mean (of the "
-            "paper's 100 clients on ML-100K 34, 42 and 24); all kinds have the same dim, start and rate unless lr is 0",
-            "aggregate=within is not FedCIA but its rival in Figure 5: item table, network and number of interactions "
-            "are sent then, and everybody receives the tables of all architectures",
+            "gfcf has nothing to train: its mean runs over all rounds, so one round is enough, and more only bring in "
+            "absent clients",
+            "mixed: a client's own id decides which model it has, so the three shares are equal on average (34, 42 "
+            "and 24 of the paper's 100 clients on ML-100K); all kinds have the same dim, start and rate unless lr is 0",
+            "aggregate=within is not FedCIA but its rival in Figure 5: clients then send item table, network and "
+            "number of interactions, and everybody receives the tables of all architectures",
         ),
     )
 

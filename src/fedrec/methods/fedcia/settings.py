@@ -19,7 +19,7 @@ class FedCiaSettings(TrainingSettings):
     backbone: Literal["gfcf", "mf", "mlp", "lightgcn"] = Field("gfcf", description="the clients' model")
     dim: int = Field(0, ge=0, description="embedding dimension; 0: the paper's (mf and lightgcn 512, mlp 32)")
     lr: float = Field(0.0, ge=0, description="learning rate; 0: the paper's (mf and lightgcn 0.1, mlp 0.001)")
-    epochs: int = Field(1, ge=1, description="local epochs a round (epoch_c)")
+    epochs: int = Field(1, ge=1, description="local epochs per round (epoch_c)")
     batch_size: int = Field(4096, ge=1, description="mini-batch size")
     negatives: int = Field(1, ge=1, description="negatives per positive")
     objective: Literal["bpr"] = Field("bpr", description="pairwise loss (section 5.2.1)")
@@ -37,24 +37,24 @@ class FedCiaSettings(TrainingSettings):
     beta: float = Field(60.0, ge=0, description="weight of the global filter beside the client's own (section 5.3.2)")
     align: Literal["closed", "gradient", "none"] = Field(
         "closed",
-        description="how a table comes near to the global similarity: closed form, gradient steps (Eq. 6), or not at "
-        "all: nothing is exchanged then (the paper's rows without aggregation)",
+        description="how a table is aligned with the global similarity: in closed form, by gradient steps (Eq. 6), or "
+        "not at all; nothing is exchanged then (the paper's rows without aggregation)",
     )
     align_steps: int = Field(100, ge=1, description="gradient steps (epoch_i)")
     align_lr: float = Field(0.1, gt=0, description="rate of the gradient steps")
     align_loss: Literal["norm", "mse"] = Field(
-        "norm", description="what gradient steps make small: the norm |E E' - C_s| (public code), or the MSE of Eq. (6)"
+        "norm", description="what gradient steps minimise: the norm |E E' - C_s| (public code), or the MSE of Eq. (6)"
     )
     form: Literal["auto", "full", "truncated"] = Field(
         "auto",
         description=f"what is sent: the whole matrix, or its top singular vectors (section 5.4.2); auto: whole up to "
         f"{LARGE} items",
     )
-    rank: int = Field(0, ge=0, description="singular vectors that are sent (L_k); 0: one percent of the items")
+    rank: int = Field(0, ge=0, description="singular vectors to send (L_k); 0: one percent of the items")
     mixed: Literal["none", "dims", "architectures"] = Field(
         "none",
-        description="clients with different models in one federation (section 6.6): a quarter, a half and the whole of "
-        "dim; or mf, mlp and lightgcn",
+        description="clients with different models in one federation (section 6.6): dims of a quarter, a half and the "
+        "whole of dim; or mf, mlp and lightgcn",
     )
     aggregate: Literal["similarity", "within"] = Field(
         "similarity",

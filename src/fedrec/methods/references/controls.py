@@ -58,9 +58,9 @@ class Popularity(Reference[Counts]):
 
     name = "popularity"
     card = Card(
-        title="items by how many users have them; what a method must beat to have learnt anything personal",
+        title="items ranked by how many users have them: what a method must beat to have learnt anything personal",
         paper="none",
-        private="nothing (as a federated count it would need one sum)",
+        private="nothing (a federated count would need one sum)",
         upload="nothing: a centralised reference",
         sum_suffices=True,
     )

@@ -25,7 +25,7 @@ class LightGcnSettings(Settings):
 
     dim: int = Field(64, ge=1, description="embedding dimension d")
     layers: int = Field(3, ge=1, description="layers of convolution (K)")
-    epochs: int = Field(1, ge=1, description="passes over the data in a round")
+    epochs: int = Field(1, ge=1, description="passes over the data per round")
     batch_size: int = Field(2048, ge=1, description="mini-batch size")
     lr: float = Field(0.01, gt=0, description="learning rate of Adam (fresh each round)")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")

@@ -43,7 +43,7 @@ class CentralMfSettings(Settings):
     """Settings of centralised BPR-MF; a round is one epoch."""
 
     dim: int = Field(64, ge=1, description="number of factors d")
-    epochs: int = Field(1, ge=1, description="passes over the data in a round")
+    epochs: int = Field(1, ge=1, description="passes over the data per round")
     batch_size: int = Field(1024, ge=1, description="mini-batch size")
     lr: float = Field(0.005, gt=0, description="learning rate of Adam (fresh each round)")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")

@@ -35,15 +35,15 @@ class CentralSasRecSettings(Settings):
     """Settings of centralised SASRec; a round is one epoch."""
 
     dim: int = Field(64, ge=1, description="embedding dimension d")
-    length: int = Field(50, ge=1, description="how many of the latest items are read")
+    length: int = Field(50, ge=1, description="how many of the latest items the model reads")
     blocks: int = Field(2, ge=1, description="blocks of self-attention")
-    epochs: int = Field(1, ge=1, description="passes over the sequences in a round")
+    epochs: int = Field(1, ge=1, description="passes over the sequences per round")
     batch_size: int = Field(64, ge=1, description="sequences in a mini-batch")
     lr: float = Field(0.003, gt=0, description="learning rate of Adam (fresh each round)")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser")
     weight_decay: float = Field(0.0, ge=0, description="L2 penalty added to the gradient of network layers")
     shrink: float = Field(1e-3, ge=0, lt=1, description="item rows are shrunk by this share after each round (L2)")
-    negatives: int = Field(1, ge=1, description="random items that each next item is told from")
+    negatives: int = Field(1, ge=1, description="random items that each next item is compared with")
     objective: Literal["bce"] = Field("bce", description="next item against random items")
     engine: Literal["auto", "torch"] = Field("auto", description="batched torch")
 
@@ -60,7 +60,7 @@ class CentralSasRec(InEpochs[Attention]):
         "no dropout; item rows shrink a little each round instead",
         "Adam starts afresh each round (epoch), so that a resumed run equals one that was not stopped",
         "where the data has no times, each history is read in a random order of its own, the same in every run: the "
-        "source's order means nothing, and misleads",
+        "order in the source means nothing and would mislead",
     )
 
     def backbone(self) -> SasRec:

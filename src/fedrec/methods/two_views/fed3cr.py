@@ -153,31 +153,33 @@ class Fed3cr(TwoViews):
         title="Fed3CR: the consensus adapted by each client, consistent with and orthogonal to its private view",
         paper="Mi et al., Federated consistency- and complementarity-aware consensus-enhanced recommendation",
         private="user vector, private item table, interactions",
-        upload="changes of the consensus table, all rows, and of the transfer-matrix generator",
+        upload="changes of the consensus table (all rows) and of the transfer-matrix generator",
         sum_suffices=True,
         robust="rows",
         departures=(
             "Eq. 15 as printed divides cosines by their sum and can be negative; here it is a softmax over cosines "
             "times the length scale (consistency=ranking-printed for the quotient, cut off at zero)",
-            "Eq. 7 is a sum over samples and so is our loss: with FedRAP's mean and its rates in the hundreds the "
+            "Eq. 7 is a sum over samples, and so is our loss; with FedRAP's mean and its rates in the hundreds, the "
             "orthogonality constraint, a sum over all items, diverges",
             "the step along L_o is shortened where a full one would overshoot (clients with many items), and vectors "
             "shorter than norm_floor count as that long in cosines: both gradients are unbounded otherwise",
-            "the last bias of the generator starts at the identity, so that an untrained W passes the consensus on",
+            "the last bias of the generator starts at the identity, so that an untrained W passes the consensus on "
+            "unchanged",
             "user vectors and tables start small and uniform on both sides of zero (init); the paper does not say how "
             "they start, nor the rates",
             "a client with several users has one W, made from the prototypes of all its interactions",
             "the alternatives of Figure 4 are the usual forms (cosine, InfoNCE among the mini-batch, mean squared "
             "distance, mutual information of Gaussian dimensions): the paper gives no formulas",
-            "plugged into a method without a private item table (base=fedmf, fedncf, pfedrec), the client gets one: "
-            "the constraints need two views. The rest is the other method's own: base=fedmf improves what is private "
-            "with the consensus fixed and sends its gradient, which the server descends with Adam; base=pfedrec takes "
-            "turns between score function and tables; base=fedrap adds FedRAP's regularisers. Generators, and with "
-            "base=fedncf tables and layers, are averaged as in Eq. 8, every client alike",
-            'section V-A4 sets a length scale alpha = 10 "in ACE", where no equation has one; here it multiplies the '
-            "cosines of Eq. 15, which need one to be more than a flat distribution",
+            "plugged into a method without a private item table (base=fedmf, fedncf, pfedrec), it gives the client "
+            "one, because the constraints need two views. The rest is as in that method: base=fedmf improves what is "
+            "private with the consensus fixed and sends its gradient, which the server descends with Adam; "
+            "base=pfedrec takes turns between score function and tables; base=fedrap adds FedRAP's regularisers. "
+            "Generators, and with base=fedncf tables and layers, are averaged as in Eq. 8, with equal weights for all "
+            "clients",
+            'section V-A4 sets a length scale alpha = 10 "in ACE", but no equation there has one; here it multiplies '
+            "the cosines of Eq. 15, which without one give a nearly flat distribution",
             "rates fall from round to round (decay), or from one local step to the next (decay_step): the paper says "
-            "ExponentialLR during clients' learning, and not which",
+            "ExponentialLR during clients' learning, but not which of the two",
         ),
     )
 

@@ -103,21 +103,22 @@ class FedIar(MeanOfChanges, Method[IarServer, IarPrivate, ItemUpload, ItemDownlo
         departures=(
             "the score function is affine in the fused item (as in PFedRec, whose set-up the paper follows), with a "
             "hidden layer over [u | z] on request (scorer=mlp): the paper leaves it open",
-            "score functions start the same for everybody: where each is drawn by itself, their first gradients of the "
-            "global table cancel, and on sparse data it learns nothing (scorer_start=own; the paper is silent)",
+            "score functions start the same for everybody: if each is drawn on its own (scorer_start=own), their "
+            "first gradients of the global table cancel, and on sparse data it learns nothing; the paper does not say "
+            "how they start",
             "the mixture has diagonal covariances and works on the centred table at unit scale",
             "centroids are constants in the gradient of L_n, and gamma I is added to its second matrix, which is "
             "singular as printed",
-            "the server's rate is that of the clients' item tables, as Eq. 17 has one eta, but at most n",
+            "the server's rate is that of the clients' item tables, because Eq. 17 has one eta, but at most n",
             "the matrices of L_n are divided by n, as that of L_d is (Eq. 4): as printed their eigenvalues grow with "
             "the number of items, L_n falls without bound as centroids grow, and no rate suits both views "
             "(sample_view=printed)",
-            "during warm-up the local table does not exist; it begins as a copy of the next round's download; it may "
-            "have a rate of its own (private_rate; the paper has one eta)",
+            "during warm-up there is no local table; it begins as a copy of the next round's download and may have a "
+            "rate of its own (private_rate; the paper has one eta)",
             "E[log phi_m] of Eq. 13 is printed as psi(alpha_1) - psi(alpha_2), which may be the logarithm of more than "
             "one; here, as in scikit-learn, it is psi(alpha_1) - psi(alpha_1 + alpha_2), and earlier sticks' terms",
-            "Theorem 1 as printed lacks a division of TCR by d; the corrected form is tested",
-            "of several users of a client each has its own gate, made by the client's one hypernetwork",
+            "Theorem 1 as printed lacks a division of TCR by d; the tests check the corrected form",
+            "where a client has several users, each has its own gate, made by the client's one hypernetwork",
         ),
     )
 

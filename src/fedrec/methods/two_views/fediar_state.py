@@ -20,7 +20,7 @@ class FedIarSettings(TrainingSettings):
     """Settings of FedIAR (section 4.1: d = 32, one local epoch, batches of 256, four negatives)."""
 
     dim: int = Field(32, ge=1, description="embedding dimension d")
-    epochs: int = Field(1, ge=1, description="local epochs a round (E)")
+    epochs: int = Field(1, ge=1, description="local epochs per round (E)")
     batch_size: int = Field(256, ge=1, description="mini-batch size")
     lr: float = Field(0.1, gt=0, description="rate of user vectors, score function and hypernetwork")
     lr_items: float = Field(20.0, gt=0, description="rate of the global item table")
@@ -38,7 +38,7 @@ class FedIarSettings(TrainingSettings):
     hyper_hidden: int = Field(16, ge=1, description="hidden units of the hypernetwork")
     scorer: Literal["affine", "mlp"] = Field("affine", description="score function S (the paper leaves it open)")
     scorer_start: Literal["common", "own"] = Field(
-        "common", description="fresh score functions: the same for all, as PFedRec's, or drawn for each user"
+        "common", description="fresh score functions: the same for all, as in PFedRec, or drawn for each user"
     )
     explore: bool = Field(True, description="dual-view exploration on the server (w/o IEDE, Table 3: false)")
     mu_d: float = Field(0.5, ge=0, description="weight of the dimension view (mu_d)")
@@ -49,7 +49,7 @@ class FedIarSettings(TrainingSettings):
     sample_view: Literal["density", "printed"] = Field(
         "density", description="matrices of L_n: divided by n as Eq. 4 is, or as Eq. 16 prints them"
     )
-    gamma: float = Field(1e-2, gt=0, description="what is added to keep matrices regular (gamma)")
+    gamma: float = Field(1e-2, gt=0, description="added to matrices to keep them regular (gamma)")
     clusters: int = Field(16, ge=1, description="truncation of the Dirichlet process (M)")
     concentration: float = Field(1.0, gt=0, description="concentration of the Dirichlet process (alpha)")
     init: Init = Field("uniform", description="fresh embeddings")

@@ -61,7 +61,8 @@ class FedRapSettings(TwoViewSettings):
     mu: float = Field(0.1, ge=0, description="weight of the shared table's sparsity (public code: 0.1)")
     schedule: Literal["none", "tanh"] = Field(
         "none",
-        description="how lambda and mu rise with the round: not (the public code), or as tanh(t / 10) (the paper)",
+        description="how lambda and mu rise with the round: not at all (the public code), or as tanh(t / 10) (the "
+        "paper)",
     )
     reduction: Reduction = Field("mean", description="how samples of a mini-batch add up")
     lr: float = Field(0.5, gt=0, description="rate of the affine score function (network, public code: 0.5)")
@@ -83,22 +84,22 @@ class FedRap(TwoViews):
         "init": "positive", "init_scale": 0.3, "shared_scale": 0.3, "private_scale": 0.0,
     }  # fmt: skip
     card = Card(
-        title="FedRAP: shared and private item tables added up and kept apart",
+        title="FedRAP: shared and private item tables, added up but kept different",
         paper="Li et al., Federated recommendation with additive personalization, ICLR 2024",
         private="score function, private item table, interactions",
-        upload="changes of the shared item table, all rows",
+        upload="changes of the shared item table (all rows)",
         sum_suffices=True,
         departures=(
-            "both regularisers run over whole tables, as the paper's norms do; in the public code over the "
-            "mini-batch's rows",
+            "both regularisers cover whole tables, as the paper's norms do; in the public code, only the mini-batch's "
+            "rows",
             "the tanh schedule of lambda and mu is off by default: the public code computes it and never uses it",
             "all clients start from one score function and one private table, as in the public code (scorer_start=own "
             "draws a function for each: their first gradients of the shared table then cancel, and it learns little)",
             "tables start small; in the public code they are N(0, 1) (init=normal, shared_scale=1, private_scale=1)",
             "rates fall from round to round; in the public code also by 0.95 from one local step to the next "
             "(decay_step)",
-            "clients make all their epochs; in the public code one ends when an epoch changes its mean loss by less "
-            "than 1e-4 of itself (tolerance)",
+            "clients run all their epochs; in the public code a client stops when an epoch changes its mean loss by "
+            "less than a factor of 1e-4 (tolerance)",
             "no weight decay; in the public code 1e-4 on everything (weight_decay), 0 in a later version",
         ),
     )

@@ -18,12 +18,12 @@ class TwoViewSettings(TrainingSettings):
     """Settings of methods with a shared and a private item table."""
 
     dim: int = Field(32, ge=1, description="embedding dimension d (section V-A4)")
-    epochs: int = Field(10, ge=1, description="local epochs a round (E, section V-A4)")
+    epochs: int = Field(10, ge=1, description="local epochs per round (E, section V-A4)")
     batch_size: int = Field(2048, ge=1, description="mini-batch size (section V-A4)")
     lr: float = Field(0.01, gt=0, description="rate of user vectors and score functions")
     lr_items: float = Field(0.5, ge=0, description="rate of both item tables")
     private_rate: float = Field(1.0, ge=0, description="rate of the private table as a multiple of lr_items")
-    lr_transfer: float = Field(0.01, ge=0, description="rate of what makes the transfer matrix W")
+    lr_transfer: float = Field(0.01, ge=0, description="rate of the generator of the transfer matrix W")
     decay: float = Field(0.97, gt=0, le=1, description="factor of all rates from round to round (exponential schedule)")
     decay_step: float = Field(
         1.0, gt=0, le=1, description="factor of all rates from one local step to the next, beside decay"
@@ -32,11 +32,12 @@ class TwoViewSettings(TrainingSettings):
     tolerance: float = Field(
         0.0,
         ge=0,
-        description="a client ends its epochs when its mean loss changes by less than this share from one to the next",
+        description="a client ends its epochs when its mean loss changes by less than this share from one epoch to the "
+        "next",
     )
     reduction: Reduction = Field(
         "sum",
-        description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; wants large rates)",
+        description="how samples of a mini-batch add up: sum (Eq. 7) or mean (FedRAP's code; needs large rates)",
     )
     optimizer: Optimizer = Field("sgd", description="plain gradient descent (section V-A4), or Adam")
     objective: Literal["bce"] = Field("bce", description="pointwise loss (Eq. 7)")

@@ -112,7 +112,7 @@ class FedDae(VaeMethod[PrivateEncoder]):
     Settings = FedDaeSettings
     Private = PrivateEncoder
     card = Card(
-        title="FedDAE: a shared and a private encoder, weighed by a private gate",
+        title="FedDAE: a shared and a private encoder, weighted by a private gate",
         paper="Li et al., Personalized federated collaborative filtering: a variational autoencoder approach, "
         "AAAI 2025",
         private="local encoder and gate of every user, interactions",
@@ -125,21 +125,20 @@ class FedDae(VaeMethod[PrivateEncoder]):
             "(local_encoder=averaged)",
             "beta rises linearly to its value over the first rounds (as in Mult-VAE); in the public code it is 1 "
             "in the first round and 0 ever after (schedule=first-round)",
-            "the private parts learn by Adam (fresh each round), the clients' copies of the shared layers by plain "
-            "gradient descent scaled by alpha_u = 1/n (Algorithm 1, lines 3 and 4, with Eq. 7; unscaled it diverges), "
-            "the server descends by Adam; the public code uses Adam "
-            "everywhere (local_shared=adam) and never clears the clients' gradients between epochs "
-            "(local_gradient=accumulated)",
+            "the private parts learn by Adam (fresh each round); the clients' copies of the shared layers learn by "
+            "plain gradient descent scaled by alpha_u = 1/n (Algorithm 1, lines 3 and 4, with Eq. 7; unscaled, it "
+            "diverges); the server descends by Adam. The public code uses Adam everywhere (local_shared=adam) and "
+            "never clears the clients' gradients between epochs (local_gradient=accumulated)",
             "the public code ends a run when the loss changes by less than 1 % (--settle 0.01, the recipe under "
             "paper-feddae); elsewhere all rounds are run and one is chosen on validation",
             "one sample of epsilon for the combined Gaussian, and one dropout mask for both encoders",
             "predicted scores stay on the client (Algorithm 1 uploads them)",
-            "gradients cross the wire as the factors of their sum over epochs (gradients=dense sends them whole, "
-            "so that a sum suffices); both give away as much",
+            "gradients cross the wire as the factors of their sum over epochs (gradients=dense sends them whole, so "
+            "that a sum suffices); both reveal equally much",
             "a client that holds several users runs ClientUpdate for each and sends all their gradients",
             "no negative samples: the multinomial likelihood has none, though the paper's setting mentions four",
-            "encoders read a user's items divided by their length (1 / sqrt of how many there are), as in Mult-VAE and "
-            "in the public code; the paper's r_u is of zeros and ones, and the gate reads it so",
+            "encoders read a user's items scaled to length one (1 / sqrt of their number), as in Mult-VAE and in the "
+            "public code; the paper's r_u has zeros and ones, and the gate reads it in that form",
         ),
     )
 

@@ -34,7 +34,7 @@ class RecVaeSettings(CentralVaeSettings):
     hidden: int = Field(600, ge=1, description="width of the encoder's layers")
     lr: float = Field(5e-4, gt=0, description="learning rate of Adam")
     gamma: float = Field(0.005, ge=0, description="beta of a user is gamma times the number of its items")
-    encoder_epochs: int = Field(3, ge=1, description="epochs of the encoder for one of the decoder")
+    encoder_epochs: int = Field(3, ge=1, description="epochs of the encoder for each epoch of the decoder")
     batch_size: int = Field(500, ge=1, description="users in a mini-batch")
 
 

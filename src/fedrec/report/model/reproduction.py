@@ -164,9 +164,12 @@ def reading(reproduction: Reproduction) -> list[str]:
     table, found = reproduction.table, []
     if reproduction.quick:
         few = f"at most {reproduction.rounds} rounds instead of {table.rounds or 'as many as the recipe has'}"
-        found.append(f"QUICK: {few}; this shows that it runs, it is no result.")
+        found.append(f"QUICK: {few}; this shows that it runs; it is not a result.")
     if table.kind == "bytes":
-        return [*found, "published: as the paper prints it; ours: what the wire encoding of the methods here counts."]
+        return [
+            *found,
+            "published: as the paper prints it; ours: bytes counted from the wire encoding of the methods here.",
+        ]
     seeds = ", ".join(map(str, reproduction.seeds))
     several = "mean ± sample standard deviation over seeds" if len(reproduction.seeds) > 1 else "seed"
     found.append(
@@ -175,7 +178,7 @@ def reading(reproduction: Reproduction) -> list[str]:
         "method and metric where nothing leaks and the round is chosen on validation."
     )
     if any(metric.endswith("!") for metric in table.metrics):
-        found.append("A metric with ! is computed as the paper's public code does; strict has the right formula.")
+        found.append("A metric with ! is computed as in the paper's public code; strict has the right formula.")
     found.append("Controls (random, popularity, local) are ours: the paper's table does not have them.")
     return found
 

@@ -43,7 +43,7 @@ def reproduction_page(done: Reproduction, command: str = "") -> str:
             Section("methods", "Method cards", cards(every), "Methods"),
         ]
     sections.append(Section("commands", "Exact commands", commands(every, command), "Commands"))
-    few = f"Quick: {done.rounds} rounds instead of {table.rounds or 'all'}. This shows that it runs; it is no result."
+    few = f"Quick: {done.rounds} rounds instead of {table.rounds or 'all'}. It shows that it runs; it is not a result."
     quick = banner(few if done.quick else None, "warn")
     lost = join(banner(f"Failed: {text}", "warn") for text in done.failures)
     missing = join(banner(f"Not run: {what}: {why}", "warn") for what, why in done.absent)

@@ -23,11 +23,11 @@ NOT_READ = "not read"
 SUMS_HEADS = ("method", "message: AUC", "whose", "size", "sum: AUC", "popular", "whose", "size")
 SUMS_NOTES = (
     "message: what a client sends, masked, as the server receives it; sum: what the server is left with",
-    "AUC: whether an item is in a history, by the best of all attacks, either way round; 0.50 is chance; popular names "
-    "the most popular items instead, which everybody may know",
-    "whose: who of the clients that were read has an item; 0.50 is chance, and what is popular does not help",
-    "size: highest rank correlation of guessed and true sizes of histories; of 50 clients, unrelated numbers reach "
-    "0.3 once in thirty tries; fewer clients are read where vectors are long: of 18, they reach 0.5 as often",
+    "AUC: whether an item is in a history, by the best of all attacks (an AUC below 0.50 counts as 1 minus it); 0.50 "
+    "is chance; popular: by popularity alone, which everybody may know",
+    "whose: which of the clients that were read has an item; 0.50 is chance, and knowing what is popular does not help",
+    "size: highest rank correlation of guessed and true history sizes; over 50 clients, unrelated numbers reach "
+    "0.3 once in thirty tries; fewer clients are read where vectors are long: over 18, they reach 0.5 as often",
 )
 
 
@@ -109,17 +109,17 @@ def notes(summaries: Sequence[Summary]) -> list[str]:
     chance = [one.items["chance"].mean for one in summaries if "chance" in one.items]
     return [
         "items from one upload: precision / recall of a client's items, by the best attack on its first upload; "
-        + (f"chance is {min(chance):.2f}, " if chance else "")
-        + "popular names the most popular items instead",
+        + (f"chance is {min(chance):.2f}; " if chance else "")
+        + "popular: precision of naming the most popular items instead",
         "membership AUC: whether an item is in a history, by shadow models (IMIA); 0.50 is chance",
-        "size: rank correlation of guessed and true sizes of histories",
+        "size: rank correlation of guessed and true history sizes",
         "held-out item: how often the metrics that a node with one user reports name the item they were measured on, "
-        "within 3 rounds (and how often the model's first item is it, without them)",
-        f"ER@10: share of honest users with a cold item in their ten best when {share} of the clients promote it "
-        "(boosted gradients), undefended; defended; and by clients that know the defence",
-        "cost: share of validation NDCG@10 that the defence costs when nobody attacks, and of HR@10/99 (below zero: it "
-        "helps; one seed of NDCG@10 on a few hundred users moves by several percent)",
-        *["not read: no attack that was asked for knows the method's messages, or it has none; no all-clear"]
+        "within 3 rounds (in brackets: how often the model's first item is the right one, without the metrics)",
+        f"ER@10: share of honest users with a cold item in their top ten when {share} of the clients promote it "
+        "(boosted gradients), without a defence; defended: with it; adaptive: with it, when these clients know it",
+        "cost: share of validation NDCG@10 that the defence costs when nobody attacks; /99: the same for HR@10/99 "
+        "(below zero: it helps; with one seed and a few hundred users, NDCG@10 moves by several percent)",
+        *["not read: the method sends no message that a requested attack can read; this does not mean that it is safe"]
         * any(one.unread for one in summaries),
     ]
 
@@ -180,8 +180,8 @@ def card_lines(measured: dict[str, Any]) -> list[str]:
         lines.append(f"one upload tells {measured['items']}; membership AUC {measured.get('membership', '–')}")
     if measured.get("exposure") is not None:
         lines.append(
-            f"a cold item under 1 % boosted clients: ER@10 {measured['exposure']} undefended, "
+            f"a cold item that 1 % of the clients boost: ER@10 {measured['exposure']} undefended, "
             f"{measured.get('defended', '–')} with {measured.get('defence', 'none')}, "
-            f"{measured.get('adaptive', '–')} if they know it"
+            f"{measured.get('adaptive', '–')} if they know the defence"
         )
     return lines

@@ -11,11 +11,11 @@ from fedrec.report.text.audit import Sheet
 HEADING = "Whole histories"
 HEADS = ("method", "attack", "read in", "users", "stand in it", "read", "of users", "false", "popular")
 NOTES = (
-    "users: those in the messages that were read; nobody knows whose a history is",
-    "stand in it: users whose whole history, exact, is in a message as it is; read: those and what shows when these "
-    "are taken off; false: histories that were named and are nobody's",
-    "popular: users whose history are the most popular items, as many as they have, which everybody may know",
-    "pairs: the server keeps to the protocol; columns: it sends what asks for histories",
+    "users: those in the messages that were read; the attacks do not tell whose a history is",
+    "stand in it: users whose whole, exact history can be read in a message directly; read: those, and those that "
+    "appear when these are subtracted; false: histories that were named but are nobody's",
+    "popular: users whose history is exactly the most popular items, which everybody may know",
+    "pairs: the server keeps to the protocol; columns: it sends a model made to ask for histories",
 )
 
 
@@ -29,5 +29,5 @@ def histories_sheet(rows: Sequence[Any]) -> Sheet:
         for one in whole_histories(rows)
     ]  # fmt: skip
     missing = not_read(rows)
-    notes = (*NOTES, f"not read, as no message has sums of pairs: {', '.join(missing)}") if missing else NOTES
+    notes = (*NOTES, f"not read, because no message has sums of pairs: {', '.join(missing)}") if missing else NOTES
     return Sheet(HEADS, lines, notes, (0, 1, 2))

@@ -117,7 +117,7 @@ def notes(comparison: Comparison) -> list[str]:
     if local is None or not local.runs:
         found.append("There is no run of the control `local`: a leak of held-out items would go unnoticed.")
     if any(name.endswith("!") for name in comparison.columns):
-        found.append("A metric with ! is computed as a paper's public code does.")
+        found.append("A metric with ! is computed as in a paper's public code.")
     if comparison.protocol.flaws:
         found.append(f"Protocol {comparison.protocol.name} repeats a paper's procedure, flaws included:")
         found += [f"({number}) {flaw}" for number, flaw in enumerate(comparison.protocol.flaws, 1)]
@@ -127,7 +127,7 @@ def notes(comparison: Comparison) -> list[str]:
 def rising(comparison: Comparison) -> str:
     """Who was still getting better when its rounds were over; empty where nobody was."""
     found = [row.method for row in comparison.rows if row.rising and not row.control]
-    return f"Best in the last of its rounds, so that more might help: {', '.join(found)}." if found else ""
+    return f"Best in the last round, so more rounds might help: {', '.join(found)}." if found else ""
 
 
 def legend_text(marks: Sequence[str]) -> str:
@@ -141,7 +141,7 @@ def legend(comparison: Comparison) -> list[str]:
     marks = {
         "bold: best of its group": [cell.best for cell in cells],
         "*: significantly better than every other method of its group": [cell.clear for cell in cells],
-        "~: cannot be told from the best of its group": [cell.tied for cell in cells],
+        "~: cannot be told apart from the best of its group": [cell.tied for cell in cells],
         f"°: not significantly better than {FLOOR}": [cell.below_floor for cell in cells],
     }
     return [mark for mark, seen in marks.items() if any(seen)]
@@ -153,7 +153,7 @@ def tested(comparison: Comparison) -> str:
     verdicts = [verdict for cell in cells for verdict in (cell.against_best, cell.against_floor) if verdict]
     spread = "±: sample standard deviation over seeds. " if len(comparison.seeds) > 1 else ""
     if not any(verdict.p_adjusted is not None for verdict in verdicts):
-        return spread + ("No test was possible (too few seeds, no values of users)." if verdicts else "")
+        return spread + ("No test was possible (too few seeds, no per-user values)." if verdicts else "")
     tests = []
     if any(verdict.p_users is not None for verdict in verdicts):
         tests.append(f"paired permutation test over users ({FLIPS} sign flips, each user averaged over seeds)")
@@ -161,7 +161,7 @@ def tested(comparison: Comparison) -> str:
         tests.append("paired t-test over seeds")
     text = spread + f"Tested by a {' and a '.join(tests)}, 5 %, Holm's correction over the methods of a column."
     if any(verdict.p_seeds is None for verdict in verdicts):
-        text += f" With fewer than {MIN_SEEDS} seeds, other seeds may give another order."
+        text += f" There are fewer than {MIN_SEEDS} seeds; other seeds may give another order."
     return text
 
 
@@ -176,7 +176,7 @@ def pairs_text(comparison: Comparison) -> str:
         return f"Nothing was tested: no seed is common to {own}."
     found = []
     if apart:
-        found.append("Not tested, for want of a common seed: " + "; ".join(f"{a} against {b}" for a, b in apart) + ".")
+        found.append("Not tested, because no seed is common: " + "; ".join(f"{a} against {b}" for a, b in apart) + ".")
     some = {shared for shared in seeds.values() if shared and shared != comparison.seeds}
     if len(some) == 1 and some == set(seeds.values()):
         found.append(f"Tested on {seeds_text(some.pop())} alone.")
