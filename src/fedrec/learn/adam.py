@@ -15,7 +15,7 @@ To first order in ``eps / s`` that is ``m A / (s + eps B / A)`` with two sums ``
 ``eps / s`` *times* the relative variance of the step sizes within the gap. It is largest after a row's first gradient
 at the first step: 2e-6 of the gap's move for a gradient of 1e-5, 2e-4 for one of 1e-6, a hundredth for one of 1e-7,
 and a fifth for the smallest; after a hundred steps less than 2e-3 for any. ``A`` and ``B`` come from tail sums,
-``A(t, t2) = S(t) - r^(t2-t) S(t2)``, which unlike prefix sums neither underflow nor cancel, however long one trains.
+``A(t, t2) = S(t) - r^(t2-t) S(t2)``, which unlike prefix sums neither underflow nor cancel however long training is.
 """
 
 from __future__ import annotations
