@@ -31,6 +31,7 @@ WHOLE_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
 """Seconds in which what is sent after an answer is still read, so that its sender gets to read the answer."""
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; ask for less at once"
+ENDING = "the service ends before this is answered; ask again"
 CLOSE = (b"connection", b"close")
 
 
@@ -124,6 +125,9 @@ class Door:
                 await plain_error(one.out, *refused)
             else:
                 await self.app(scope, one.body, one.answer)
+        except asyncio.CancelledError:  # the service ends, and this has taken all the time that was left
+            if not one.status:
+                await plain_error(one.out, 503, ENDING)
         except Exception as problem:  # FastAPI has answered already, without details
             if not one.too_large:
                 log.error("a request failed: %s: %s", type(problem).__name__, " ".join(str(problem).split()))
@@ -158,6 +162,8 @@ async def plain_error(send: Send, status: int, text: str) -> None:
     headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", length), CLOSE]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status == 503:
+        headers.append((b"retry-after", b"1"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
 

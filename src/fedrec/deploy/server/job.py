@@ -95,7 +95,7 @@ def read_catalogue(path: Path) -> tuple[str, ...]:
     """
     if not path.is_file():
         raise BadInput(f"{path} is not a file; give a text file with one item id a line")
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").split("\n")]
     listed = [line for line in lines if line]
     if len(listed) < 2:
         raise BadInput(f"{path} lists {len(listed)} items; a catalogue has at least 2, one id a line")
