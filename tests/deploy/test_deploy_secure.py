@@ -376,6 +376,15 @@ def test_one_who_trains_is_not_hidden_among_those_who_do_not(tmp_path: Path) -> 
         assert flatten(done.state)[0].keys() == flatten(runtime.server)[0].keys()
 
 
+def test_a_round_in_which_too_few_trained_to_sign_is_skipped(tmp_path: Path) -> None:
+    """Enough to hide each other, but with two that collude no committee of three will do: the run stopped for it."""
+    settings = settings_of("fcf", secure_by="clients", secure_dropout=0.1, rounds=9)
+    runtime, _, _, _ = federation(tmp_path, settings, 2, RULES)
+    done = runtime._exchange(np.arange(3), evaluate=1, train=2)
+    assert done.clients == 0
+    assert "3 of 30 members have trained, too few to sign" in done.missing[-1]
+
+
 def test_a_server_cannot_say_that_somebody_trained_who_did_not(tmp_path: Path) -> None:
     settings = settings_of("fcf", secure_by="clients", secure_dropout=0.1, rounds=9)
     runtime, _, _, exchange = federation(tmp_path, settings, 2, RULES)

@@ -86,7 +86,7 @@ def _ids(path: Path | None) -> list[str]:
     """Ids in a file, one a line; blank lines do not count."""
     assert path is not None
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # an id may hold what else ends a line
     except (OSError, UnicodeDecodeError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
         raise BadInput(f"cannot read {path}: {why}; give a text file with one id a line") from None

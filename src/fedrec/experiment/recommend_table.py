@@ -88,7 +88,7 @@ def _writer(suffix: str, path: Path, schema: pa.Schema, stack: ExitStack) -> Cal
 
         def add_lines(table: pa.Table) -> None:
             if table.num_rows:  # pandas makes an empty line of none
-                table.to_pandas().to_json(file, orient="records", lines=True, force_ascii=False)
+                table.to_pandas().to_json(file, orient="records", lines=True, force_ascii=False, double_precision=15)
 
         return add_lines
     import pyarrow.csv

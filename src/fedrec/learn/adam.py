@@ -12,9 +12,10 @@ without a gradient change the row by
 
 To first order in ``eps / s`` that is ``m A / (s + eps B / A)`` with two sums ``A`` and ``B`` that depend on
 ``t`` and ``t2`` alone, so one division replaces the loop. What is left out is of second order in
-``eps / s`` *times* the relative variance of the step sizes within the gap: far below float32 rounding for
-any gradient that matters. ``A`` and ``B`` come from tail sums, ``A(t, t2) = S(t) - r^(t2-t) S(t2)``,
-which unlike prefix sums neither underflow nor cancel however long the training is.
+``eps / s`` *times* the relative variance of the step sizes within the gap. It is largest after a row's first gradient
+at the first step: 2e-6 of the gap's move for a gradient of 1e-5, 2e-4 for one of 1e-6, a hundredth for one of 1e-7,
+and a fifth for the smallest; after a hundred steps less than 2e-3 for any. ``A`` and ``B`` come from tail sums,
+``A(t, t2) = S(t) - r^(t2-t) S(t2)``, which unlike prefix sums neither underflow nor cancel however long training is.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ class Clip(Link):
     """``x <- x * min(1, S / ||x||)`` per client, the norm taken over all protected fields together.
 
     ``bound`` is S, ``norm`` the norm it bounds. An update inside the ball leaves unchanged, zero included. An
-    update whose norm is not a finite number (a client whose training diverged) leaves as zeros: nothing else
-    is sure to lie in the ball.
+    update whose norm is not a finite number, or so large that its factor has lost digits (a client whose training
+    diverged), leaves as zeros: nothing else is sure to lie in the ball.
     """
 
     bound: float
@@ -31,9 +31,11 @@ class Clip(Link):
         norms = norms_of(parts, self.norm, block.n_clients)
         finite, outside = np.isfinite(norms), norms > self.bound
         # Rounding each product may add half a unit in the last place; this keeps the result in the ball.
-        coarsest = max((float(np.finfo(part.numbers.dtype).eps) for part in parts), default=0.0)
+        types = [np.finfo(part.numbers.dtype) for part in parts]
+        coarsest = max((float(one.eps) for one in types), default=0.0)
         factor = np.ones(block.n_clients)  # [clients]
         np.divide(self.bound * (1 - 2 * coarsest), norms, out=factor, where=finite & outside)
+        finite &= factor >= max((float(one.smallest_normal) for one in types), default=0.0)
         if not (outside | ~finite).any():
             return upload
 

@@ -50,9 +50,9 @@ class SimulatedGuard(NoiseGuard):
         return noise_share(plan.layout, summands_of(plan, self.colluding), stream, self.survivors[plan.digest])
 
 
-def release_of_plan(plan: Plan, norms: Groups, nonnegative: bool, colluding: float) -> Spent:
+def release_of_plan(plan: Plan, norms: Groups, nonnegative: bool, alone: bool, colluding: float) -> Spent:
     """What the sum of a plan costs one user, whose part is bounded by ``norms``: what a ledger is charged."""
-    return secure_release(plan.layout, norms, summands_of(plan, colluding), nonnegative=nonnegative)
+    return secure_release(plan.layout, norms, summands_of(plan, colluding), nonnegative=nonnegative, alone=alone)
 
 
 def noise_in_total(found: SumNoise, sizes: Mapping[Plan, int], colluding: float) -> dict[str, float]:

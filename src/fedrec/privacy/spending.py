@@ -67,8 +67,17 @@ def laplace_release(sensitivity: float, scale: float) -> Spent:
 
 
 def secure_release(
-    layout: Layout, norm: Norm, summands: int, *, adjacency: Adjacency = "replace", nonnegative: bool = False
+    layout: Layout,
+    norm: Norm,
+    summands: int,
+    *,
+    adjacency: Adjacency = "replace",
+    nonnegative: bool = False,
+    alone: bool = False,
 ) -> Spent:
-    """One secure sum with the noise of at least ``summands`` participants; ``norm`` bounds what one user adds."""
-    rho = zcdp(layout, norm, summands, adjacency=adjacency, nonnegative=nonnegative)
+    """One secure sum with the noise of at least ``summands`` participants; ``norm`` bounds what one user adds.
+
+    ``alone``: each participant has one user's part and nothing else (:func:`fedrec.secure.accounting.distance`).
+    """
+    rho = zcdp(layout, norm, summands, adjacency=adjacency, nonnegative=nonnegative, alone=alone)
     return Spent(rho, slack(layout, summands), inf, len(layout.noised))

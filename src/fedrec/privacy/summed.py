@@ -65,6 +65,8 @@ class SumNoise:
     norms: Groups
     """Largest norm of what one user adds, by fields that are bounded together."""
     nonnegative: bool
+    alone: bool
+    """Whether each participant has one user's part and nothing else."""
     bits: Bits
     release: Spent
     """What one sum costs a user."""
@@ -119,16 +121,18 @@ def sum_noise(
     users: int,
     releases: int,
     summands: int,
+    nodes: bool = False,
 ) -> SumNoise:
     """The least noise with which ``releases`` sums stay within the budget; ``users`` is the most that one client has.
 
+    ``nodes``: participants add up several clients before they round.
     ``layout`` makes the layout for given noise and bits: its fixed-point step is part of what is accounted for. Words
     of 32 bits are taken where they cost hardly any noise.
     """
     if settings.noise > 0:
         raise BadInput("--epsilon chooses the noise of the run; leave --set noise out")
     norms, nonnegative = norms_of(fields, settings, contribution, users=users)
-    start = SumNoise(budget, releases, summands, {}, norms, nonnegative, 64, NOTHING)
+    start = SumNoise(budget, releases, summands, {}, norms, nonnegative, users == 1 and not nodes, 64, NOTHING)
     outside = [group for group in norms if not fields[group[0]].protected]
     found = _least(start, outside, layout)
     with suppress(BadInput):
@@ -148,7 +152,9 @@ def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -
     }
     noise = {name: whole * one / sqrt(part[group]) for group, one in norms.items() for name in group}
     for _ in range(200):
-        release = secure_release(layout(noise, start.bits), norms, start.summands, nonnegative=start.nonnegative)
+        release = secure_release(
+            layout(noise, start.bits), norms, start.summands, nonnegative=start.nonnegative, alone=start.alone
+        )
         found = replace(start, noise=noise, release=release)
         reached = found.spent.epsilon(budget.delta)
         if reached <= budget.epsilon:

@@ -86,7 +86,8 @@ def replace_file(path: Path, write: Callable[[Path], Any], *, private: bool = Fa
     if private:
         keep_file(path, write, private=True)
     elif path.exists() and not (path.is_file() or path.is_dir()):
-        write(path)
+        with room_for(path):
+            write(path)
     else:
         keep_file(path.resolve() if path.is_symlink() else path, write)
 

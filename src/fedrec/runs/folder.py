@@ -54,6 +54,7 @@ from fedrec.runs.sealed import (
     sealed_json,
     sealed_yaml,
     warn_unsealed,
+    whole,
 )
 from fedrec.runs.settings import RunSettings
 from fedrec.runs.state_file import has_checksum, load_state, save_state
@@ -191,7 +192,7 @@ class RunFolder:
             again = f"fedrec run --resume {quote(str(self.path))}"
             raise BadInput(f"{self.path} is not finished; continue it with `{again}`")
         path = self.path / RESULT
-        data = path.read_bytes()
+        data = whole(path, RUN_AGAIN)
         if self._manifest is not None:
             self._manifest.check(RESULT, data, RUN_AGAIN)
         found = metrics_with_nan(json_object(path, data, RUN_AGAIN))

@@ -10,9 +10,12 @@ from fedrec.core.kinds import field_hints, fits
 from fedrec.core.loop import Record
 from fedrec.core.state import BadState, parse_json
 from fedrec.runs.atomic import keep_text, plain_opener, room_for
-from fedrec.runs.sealed import damaged, open_line, sealed_line, text_of, warn_unsealed
+from fedrec.runs.sealed import damaged, open_line, sealed_line, text_of, warn_unsealed, whole
 
 ADVICE = "restore it from a copy; in a run that is not finished it may be removed: resuming writes it anew"
+
+LARGEST = 1 << 30
+"""Bytes of a log: hundreds of thousands of rounds have no more."""
 
 
 def append_record(path: Path, record: Record) -> None:
@@ -30,7 +33,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     """What the lines say, without one that a kill cut short."""
     if not path.is_file():
         return []
-    lines = path.read_bytes().split(b"\n")
+    lines = whole(path, ADVICE, LARGEST).split(b"\n")
     found = [_line(path, number, line) for number, line in enumerate(lines[:-1], 1) if line]
     if lines[-1] and _whole_but_for_its_end(lines[-1]):
         raise damaged(path, f"line {len(lines)} does not end", ADVICE)

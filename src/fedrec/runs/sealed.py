@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ log = logging.getLogger("fedrec.runs")
 
 KEY, DIGITS, LINE_DIGITS = "blake2b", 64, 16
 ZEROS = "0" * DIGITS
+LARGEST = 1 << 28
+"""Bytes of a text in a folder that may be somebody else's: one full of holes is as large as its maker says."""
 
 _YAML = re.compile(rb"(.*\n)# blake2b: ([0-9a-f]{64})\n", re.S)
 _LINE = re.compile(rf'(.*), "{KEY}": "([0-9a-f]{{{LINE_DIGITS}}})"}}')
@@ -51,6 +54,15 @@ def damaged(path: Path, why: str, advice: str = "") -> Damaged:
     return Damaged(f"{path} is damaged or was changed: {why}; {advice or 'restore it from a copy'}")
 
 
+def whole(path: Path, advice: str = "", most: int = LARGEST) -> bytes:
+    """All bytes of a text, which is not read at all where it is too large to be one."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise damaged(path, f"it has {size} bytes, which no text of a run has", advice)
+        return file.read()
+
+
 def warn_unsealed(path: Path) -> None:
     """Say once in a process that files without checksums are read."""
     global _warned
@@ -68,7 +80,7 @@ def sealed_json(value: dict[str, Any], indent: int | None = None) -> str:
 
 def read_sealed_json(path: Path, advice: str = "", *, must: bool = False) -> dict[str, Any]:
     """The object in a file, without its checksum; with ``must`` one without a checksum is refused."""
-    data = path.read_bytes()
+    data = whole(path, advice)
     value = json_object(path, data, advice)
     found = value.pop(KEY, None)
     if found is None:
@@ -85,7 +97,7 @@ def read_sealed_json(path: Path, advice: str = "", *, must: bool = False) -> dic
 
 def is_sealed(path: Path) -> bool:
     """Whether a JSON file, where there is one, has had a checksum, be it damaged or not."""
-    return path.is_file() and KEY.encode() in path.read_bytes()
+    return path.is_file() and KEY.encode() in whole(path)
 
 
 def json_object(path: Path, data: bytes, advice: str = "") -> dict[str, Any]:
@@ -114,7 +126,7 @@ def sealed_yaml(text: str) -> str:
 
 def read_sealed_yaml(path: Path, advice: str = "", *, must: bool = False) -> tuple[str, bool]:
     """The text in a file, and whether it carried a checksum; with ``must`` one without a checksum is refused."""
-    data = path.read_bytes()
+    data = whole(path, advice)
     found = _YAML.fullmatch(data)
     if found is None:
         last = data.rstrip(b"\n").rpartition(b"\n")[2]

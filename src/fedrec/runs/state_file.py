@@ -23,6 +23,7 @@ from typing import Any
 
 from fedrec.core.state import BadState, Expected, Flat, check_forms, flatten, parse_json, unflatten
 from fedrec.errors import BadInput
+from fedrec.memory import MIB, available_mb
 from fedrec.runs.array_file import write_arrays
 from fedrec.runs.atomic import keep_file
 from fedrec.runs.sealed import DIGITS, KEY, ZEROS, damaged, digest, text_of, warn_unsealed
@@ -82,6 +83,10 @@ def has_checksum(path: Path) -> bool:
 def _arrays(path: Path) -> Flat:
     from safetensors import SafetensorError, safe_open
 
+    found = path.stat()
+    taken = 512 * getattr(found, "st_blocks", found.st_size)
+    if taken < found.st_size and found.st_size > available_mb() * MIB:  # no state is written so; memory it would take
+        raise BadState(f"it is full of holes, and its {found.st_size >> 20} MiB are more than the memory that is free")
     try:
         with safe_open(path, framework="numpy") as file:
             return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118

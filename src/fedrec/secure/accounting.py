@@ -22,8 +22,12 @@ one draw is at most tau. Over d coordinates and k releases the logarithms add up
     eta = k d 2 tau + sum (1 + z^2) / (8 S^2)
 
 and sum z^2 <= k d + 2 sqrt(k d u) + 2 u but for a probability of exp(-u) (z is sub-Gaussian). So k releases have
-epsilon(Gaussian, exact, at delta') + 2 eta at delta = exp(eta) delta' + 2 exp(-u): see :func:`near_gaussian`. Where
-releases are accounted for one by one, their eta are added up, which is a little more than eta of all together.
+
+    epsilon = epsilon(Gaussian, exact, at delta') + 2 eta  at  delta = exp(eta) delta' + (1 + exp(epsilon)) exp(-u):
+
+what is left out under the data of the one counts once, under those of the other exp(epsilon) times. See
+:func:`near_gaussian`. Where releases are accounted for one by one, their eta are added up, which is a little more than
+eta of all together.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ Norm = float | Mapping[tuple[str, ...], float]
 """The largest L2 norm of one contribution: of all noised fields together, or of groups of them that have one noise."""
 
 FAR = 70.0
-"""u: what has a probability of exp(-70) < 10^-30 does not happen; twice that is part of delta."""
+"""u: what has a probability of exp(-70) < 10^-30 does not happen; what that costs is part of delta."""
 
 
 def tail(deviation: float, summands: int) -> float:
@@ -60,8 +64,7 @@ def tail(deviation: float, summands: int) -> float:
 def spread(adjacency: Adjacency, nonnegative: bool = False) -> float:
     """How far apart two contributions of norm 1 can lie.
 
-    Where no number is below zero (counts), two of them enclose at most a right angle: sqrt(2), not 2. Rounding keeps
-    them so.
+    Where no number is below zero (counts), two of them enclose at most a right angle: sqrt(2), not 2.
     """
     if adjacency == "add-or-remove":
         return 1.0
@@ -69,12 +72,20 @@ def spread(adjacency: Adjacency, nonnegative: bool = False) -> float:
 
 
 def distance(
-    layout: Layout, clip: Norm, *, stochastic: bool = False, adjacency: Adjacency = "replace", nonnegative: bool = False
+    layout: Layout,
+    clip: Norm,
+    *,
+    stochastic: bool = False,
+    adjacency: Adjacency = "replace",
+    nonnegative: bool = False,
+    alone: bool = False,
 ) -> float:
     """D: how far apart two contributions can lie, in deviations of the sum's noise.
 
-    Rounding may move each number by half a step (a whole one where stochastic), which adds to the norm. Fields without
-    noise are not covered: see :func:`uncovered`.
+    Rounding may move each number by half a step (a whole one where stochastic). A participant's numbers are rounded
+    together, once with one contribution of a user and once with the other, and either may be moved. ``alone``: a
+    participant has the part of one user and nothing else, so rounding adds to its norm and keeps the angle of counts.
+    Fields without noise are not covered: see :func:`uncovered`.
     """
     noised = layout.noised
     if not noised:
@@ -90,7 +101,8 @@ def distance(
         math.sqrt(field.size) * layout.scales[field.name].step * (1.0 if stochastic else 0.5) / field.noise
         for field in noised
     )
-    return (norm + math.sqrt(sum(one**2 for one in moved))) * spread(adjacency, nonnegative)
+    apart = spread(adjacency, nonnegative)
+    return (norm + math.sqrt(sum(one**2 for one in moved)) * (1.0 if alone else 2.0 / apart)) * apart
 
 
 def uncovered(layout: Layout) -> tuple[str, ...]:
@@ -99,10 +111,16 @@ def uncovered(layout: Layout) -> tuple[str, ...]:
 
 
 def zcdp(
-    layout: Layout, clip: Norm, summands: int, *, adjacency: Adjacency = "replace", nonnegative: bool = False
+    layout: Layout,
+    clip: Norm,
+    summands: int,
+    *,
+    adjacency: Adjacency = "replace",
+    nonnegative: bool = False,
+    alone: bool = False,
 ) -> float:
     """rho of one secure sum in which at least ``summands`` honest shares are certain to be."""
-    apart = distance(layout, clip, adjacency=adjacency, nonnegative=nonnegative)
+    apart = distance(layout, clip, adjacency=adjacency, nonnegative=nonnegative, alone=alone)
     tau = tail(min(deviations(layout, summands).values()), summands)
     return (apart + tau * math.sqrt(sum(field.size for field in layout.noised))) ** 2 / 2
 
@@ -118,11 +136,21 @@ def slack(layout: Layout, summands: int) -> float:
 
 
 def near_gaussian(rho: float, eta: float, delta: float, fields: int = 1) -> float:
-    """Epsilon at delta of releases that lack ``eta`` to Gaussian ones of rho in all, ``fields`` times noised."""
-    left = (delta - 2 * fields * math.exp(-FAR)) * math.exp(-min(eta, 700.0))
-    if left <= 0 or eta > 1:
+    """Epsilon at delta of releases that lack ``eta`` to Gaussian ones of rho in all, ``fields`` times noised.
+
+    Infinite where epsilon is so large that what is left out would take up delta.
+    """
+    if eta > 1:
         return math.inf
-    return epsilon_of(1 / math.sqrt(2 * rho), left) + 2 * eta
+    unlikely = fields * math.exp(-FAR) if eta else 0.0
+
+    def at(lost: float) -> float:
+        left = (delta - lost) * math.exp(-eta)
+        return epsilon_of(1 / math.sqrt(2 * rho), left) + 2 * eta if left > 0 else math.inf
+
+    allowed = at(2 * unlikely) + 1
+    found = at(unlikely * (1 + math.exp(min(allowed, 700.0))))
+    return found if found <= allowed else math.inf
 
 
 def epsilon(rho: float, delta: float, releases: int = 1) -> float:

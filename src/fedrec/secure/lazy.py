@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from fedrec.secure.randomness import U64, Stream
 
 MARGIN = 2.0**-40
-LARGEST = 44.0
-"""exp(-44) < 2^-63: beyond it only a word of zeros leaves anything to decide."""
+LARGEST = 45.0
+"""exp(-45) < 2^-64: beyond it only a word of zeros leaves anything to decide."""
 
 Exact = Callable[[int], Fraction]
 """gamma of the coin at an index, as a fraction."""
@@ -27,7 +27,7 @@ Exact = Callable[[int], Fraction]
 def heads(
     words: U64, gamma: NDArray[np.float64], exact: Exact, more: Stream, margin: float = MARGIN
 ) -> NDArray[np.bool_]:
-    """Whether each coin shows heads. ``gamma`` must be right to within 2^-41 wherever it is at most 44."""
+    """Whether each coin shows heads. ``gamma`` must be right to within 2^-41 wherever it is at most 45."""
     chance = np.exp(-np.minimum(gamma, LARGEST))
     drawn = words.astype(np.float64) * 2.0**-64
     below = drawn + 2.0**-64 <= chance * (1 - margin)

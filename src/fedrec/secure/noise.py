@@ -114,7 +114,7 @@ def _proposals(sigma: float, t: int, count: int, stream: Stream, margin: float) 
 
 
 _EDGES = np.exp(-np.arange(1.0, LARGEST + 1))[::-1]
-"""exp(-44) .. exp(-1), ascending."""
+"""exp(-45) .. exp(-1), ascending."""
 
 
 def _geometric(words: U64, more: Stream, margin: float) -> Integers:

@@ -20,7 +20,7 @@ from fedrec.errors import BadInput
 from fedrec.serve.asking import ALL_ITEMS, MOST_IDS, MOST_K, MOST_LISTS, Ask, Filters, QueueFull, UnknownUser
 from fedrec.serve.batches import Batches
 from fedrec.serve.docs_page import docs_page
-from fedrec.serve.door import Door, error_json
+from fedrec.serve.door import LOCAL, Door, error_json
 from fedrec.serve.head_requests import HeadAsGet, allowed
 from fedrec.serve.model import Answer, Model
 from fedrec.serve.search import LONGEST, MOST_FOUND, Search
@@ -63,8 +63,8 @@ class ForMany(Wanted):
     )
 
 
-def service(batches: Batches, token: str | None = None, local: bool = True) -> ASGIApp:
-    """The whole application; ``local`` where it is bound to this machine alone."""
+def service(batches: Batches, token: str | None = None, names: frozenset[str] | None = LOCAL) -> ASGIApp:
+    """The whole application; ``names`` as :class:`Door` has them."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -75,7 +75,7 @@ def service(batches: Batches, token: str | None = None, local: bool = True) -> A
     app = FastAPI(title="fedrec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     _errors(app)
     _routes(app, batches)
-    return Door(HeadAsGet(app), batches.counts, token, local)
+    return Door(HeadAsGet(app), batches.counts, token, names)
 
 
 def _routes(app: FastAPI, batches: Batches) -> None:

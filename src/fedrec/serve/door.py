@@ -31,6 +31,7 @@ WHOLE_SECONDS = 60.0
 DRAIN_SECONDS = 2.0
 """Seconds in which what is sent after an answer is still read, so that its sender gets to read the answer."""
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; ask for less at once"
+ENDING = "the service ends before this is answered; ask again"
 CLOSE = (b"connection", b"close")
 
 
@@ -104,10 +105,12 @@ class Passing:
 
 
 class Door:
-    """The outermost application."""
+    """The outermost application; ``names`` are those by which it may be asked, None where any will do."""
 
-    def __init__(self, app: ASGIApp, counts: Counts, token: str | None = None, local: bool = True) -> None:
-        self.app, self.counts, self.local = app, counts, local
+    def __init__(
+        self, app: ASGIApp, counts: Counts, token: str | None = None, names: frozenset[str] | None = LOCAL
+    ) -> None:
+        self.app, self.counts, self.names = app, counts, names
         self.token = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,6 +125,9 @@ class Door:
                 await plain_error(one.out, *refused)
             else:
                 await self.app(scope, one.body, one.answer)
+        except asyncio.CancelledError:  # the service ends, and this has taken all the time that was left
+            if not one.status:
+                await plain_error(one.out, 503, ENDING)
         except Exception as problem:  # FastAPI has answered already, without details
             if not one.too_large:
                 log.error("a request failed: %s: %s", type(problem).__name__, " ".join(str(problem).split()))
@@ -136,10 +142,10 @@ class Door:
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is turned away before anything is read of it."""
         given: dict[bytes, bytes] = dict(scope["headers"])
-        if self.local:
+        if self.names is not None:
             host = given.get(b"host", b"").decode("latin-1")
             name = host if host.endswith("]") else host.rpartition(":")[0] or host
-            if name.lower() not in LOCAL:
+            if name.lower() not in self.names:
                 return 421, "this service answers on this machine alone; ask it as 127.0.0.1 or localhost"
         wanted = None if scope["path"] in OPEN else self.token
         if wanted is not None and not hmac.compare_digest(given.get(b"authorization", b""), wanted):
@@ -156,6 +162,8 @@ async def plain_error(send: Send, status: int, text: str) -> None:
     headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", length), CLOSE]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status == 503:
+        headers.append((b"retry-after", b"1"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
 

@@ -1,4 +1,7 @@
-"""Limits of a request's head: uvicorn's fast parser keeps whatever is sent, for as long as it takes."""
+"""Limits of a connection: a request's head has a size and a time, and who is answered has to read.
+
+uvicorn's fast parser keeps whatever is sent, for as long as it takes, and its answers wait for whoever asked.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,19 @@ MOST_HEAD = 1 << 16
 """Bytes of a request's first line and headers."""
 HEAD_SECONDS = 20.0
 """Seconds from the beginning of a head to its end."""
+READ_SECONDS, READ_BYTES = 20.0, 1 << 18
+"""In so many seconds who is answered takes so many bytes, or all that waits: until then it is kept in memory."""
 REFUSAL = b'{"error": "the head of this request is larger than %d bytes; ask for less at once"}' % MOST_HEAD
 
 
 class LimitedHeads(HttpToolsProtocol):
-    """A connection whose requests must say soon, and shortly, what they want."""
+    """A connection whose requests must say soon, and shortly, what they want, and whose answers must be read."""
 
     _head = 0
     """Bytes since the beginning of this head."""
     _waiting: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+    """Runs while more waits to be read than the connection takes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -27,7 +34,16 @@ class LimitedHeads(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over()
+        self._taken()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._taken()
+        super().resume_writing()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -57,6 +73,21 @@ class LimitedHeads(HttpToolsProtocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    def _look(self, before: int) -> None:
+        self._unread = asyncio.get_running_loop().call_later(READ_SECONDS, self._read_on, before)
+
+    def _read_on(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left <= before - READ_BYTES:
+            self._look(left)
+        else:
+            self.transport.abort()  # a close would wait for the rest to be read
+
+    def _taken(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _close(self) -> Any:
         self._waiting = None

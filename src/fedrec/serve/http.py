@@ -15,17 +15,22 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from fedrec.errors import BadInput
+from fedrec.serve.door import LOCAL
 from fedrec.serve.heads import LimitedHeads
 
 MOST_CONNECTIONS = 8_192
 """At once; those above are answered 503."""
 
 
-def is_local(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    with contextlib.suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
+def local_names(listening: socket.socket, host: str) -> frozenset[str] | None:
+    """By which names a service is asked that only this machine reaches; None where others reach it.
+
+    What counts is the address that ``host`` stands for: the machine's own name often is one of the loopback.
+    """
+    found = ip_address(listening.getsockname()[0].partition("%")[0])
+    if not found.is_loopback:
+        return None
+    return LOCAL | {host.lower(), f"[{found}]" if found.version == 6 else str(found)}
 
 
 def address(listening: socket.socket) -> str:

@@ -29,12 +29,12 @@ class Search:
             return []
         found = []
         for number, title in enumerate(self._folded):
-            if all(word in title for word in words):
-                found.append((not title.startswith(whole), not f" {title}".count(f" {words[0]}"), number))
-            elif str(self.item_ids[number]) == text:
-                found.append((False, False, -1 - number))
+            if str(self.item_ids[number]) == text:
+                found.append((False, False, False, number))
+            elif all(word in title for word in words):
+                found.append((True, not title.startswith(whole), not f" {title}".count(f" {words[0]}"), number))
         found.sort()
-        places = [place if place >= 0 else -1 - place for _, _, place in found[:most]]
+        places = [order[-1] for order in found[:most]]
         return [
             {"item": str(self.item_ids[place]), "title": None if self.titles is None else str(self.titles[place])}
             for place in places

@@ -29,8 +29,9 @@ class Place:
 def serve(source: Source, place: Place, say: Callable[[str], None]) -> None:
     """Answer until interrupted."""
     thread_count()  # what the environment says is looked at now, not with the first request
-    token, local = http.read_token(place.token_file), http.is_local(place.host)
+    token = http.read_token(place.token_file)
     listening = bound(place.host, place.port)
+    names = http.local_names(listening, place.host)
     http.log_to_stderr(not place.quiet)
     batches = Batches(source, Counts())
     known, about = batches.model.recommender, batches.model.about
@@ -38,6 +39,6 @@ def serve(source: Source, place: Place, say: Callable[[str], None]) -> None:
         f"{http.address(listening)} serves {about['method']}, round {about['round']}: {len(known.user_ids)} users, "
         f"{len(known.item_ids)} items; /docs says what can be asked"
     )
-    if token is None and not local:
+    if token is None and names is None:
         say("WARNING: without --token-file, whoever reaches this port learns what anybody is recommended")
-    http.serve(service(batches, token, local), listening)
+    http.serve(service(batches, token, names), listening)

@@ -45,7 +45,9 @@ class Ledgers:
 
     def _release(self, plan: Plan) -> Spent:
         if self._cost[0] != plan.digest:
-            self._cost = plan.digest, release_of_plan(plan, self.noise.norms, self.noise.nonnegative, self.colluding)
+            noise = self.noise
+            spent = release_of_plan(plan, noise.norms, noise.nonnegative, noise.alone, self.colluding)
+            self._cost = plan.digest, spent
         return self._cost[1]
 
     def written(self) -> tuple[tuple[Account, ...], tuple[tuple[int, int], ...]]:

@@ -59,6 +59,7 @@ class PrivateSimulator(SecureSimulator):
             users=self.most_users,
             releases=1 if method.contributes_once else most_rounds(participation, seed, rounds, keys),
             summands=self._summands(),
+            nodes=secure.nodes > 0,
         )
 
         self.ledgers = Ledgers(self.names, self.summed, secure.colluding)

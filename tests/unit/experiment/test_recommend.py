@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fedrec.data.ragged import Ragged
 from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment.recommend import Recommender
+from fedrec.experiment.recommend_table import write
 from fedrec.laws.small_runs import small_settings, world
 from fedrec.methods.registry import find, names
 from fedrec.runs import recommendations
@@ -101,6 +103,39 @@ def test_lists_of_all_users_go_into_a_table(run: Path, tmp_path: Path, fedrec: C
     for user in ("u001", "u077"):
         rows = table[table.user == user].sort_values("rank")
         assert rows["item"].tolist() == [r.item for r in model.recommend(user, 4)]
+
+
+def test_small_scores_are_not_zero_in_any_table(run: Path, tmp_path: Path) -> None:
+    """In lines of JSON what came after ten places was lost."""
+    model = fedrec.open_run(run).recommender
+    (top,) = model.stream(["u001"], 3)
+    small = replace(top, scores=np.array([[1.5e-9, 1.25e-10, 1e-12]], np.float32))
+    for end, read in {"csv": pd.read_csv, "jsonl": lambda path: pd.read_json(path, lines=True)}.items():
+        write(model, [small], tmp_path / f"top.{end}")
+        table: Any = read(tmp_path / f"top.{end}")
+        np.testing.assert_allclose(table["score"], small.scores[0], rtol=1e-3, err_msg=end)
+
+
+def test_a_device_that_is_full_is_one_line(run: Path, tmp_path: Path, fedrec: Cli) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is none here")
+    (tmp_path / "top.csv").symlink_to("/dev/full")
+    done = fedrec("recommend", str(run), "--all", "--out", "top.csv", "--quiet")
+    assert done.status == 2
+    assert "no room to write" in done.err
+
+
+def test_an_id_may_hold_what_ends_a_line_elsewhere(tmp_path: Path, fedrec: Cli) -> None:
+    """A file of ids has a line for each, as data has them: a separator of paragraphs made two of one."""
+    odd = ["a\u2028b", "c\x85d", "e\x1cf"]
+    items = [*odd, *(f"i{number}" for number in range(9))]
+    pairs = [f"u{user},{item}" for user in range(12) for item in items if (user + len(item)) % 5 or item in odd[:1]]
+    (tmp_path / "data.csv").write_text("\n".join(["user,item", *pairs]) + "\n", encoding="utf-8")
+    assert fedrec("run", "ease", "--data", "data.csv", "--out", "run").status == 0
+    (tmp_path / "some.txt").write_bytes("\r\n".join(odd).encode())
+    done = fedrec("recommend", "run", "--history", "some.txt", "-k", "100")
+    assert done.status == 0, done.err
+    assert len(done.out.splitlines()) == 9
 
 
 def test_blocks_of_users_change_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

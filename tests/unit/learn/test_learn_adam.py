@@ -49,6 +49,18 @@ def test_gap_of_gradients_near_eps() -> None:
             assert closed(m, s, then, now, 200)[0] == pytest.approx(stepwise(m, s, then, now)[0], abs=0.15)
 
 
+@pytest.mark.parametrize(
+    ("then", "gradient", "error"),
+    [(1, 1e-5, 2e-6), (1, 1e-6, 2e-4), (1, 1e-7, 1.1e-2), (1, 1e-12, 0.2), (100, 0, 2e-3)],
+)
+def test_what_the_closed_form_leaves_out_is_as_documented(then: int, gradient: float, error: float) -> None:
+    for size in [gradient] if gradient else [1e-12, 1e-9, 1e-8, 1e-7, 1e-6]:
+        m, s = (1 - BETA_1) * size, np.sqrt(1 - BETA_2) * size
+        for gap in (3, 30, 300):
+            found, exact = (one[0] for one in (closed(m, s, then, then + gap, 500), stepwise(m, s, then, then + gap)))
+            assert abs(found - exact) <= error * exact
+
+
 def test_long_schedules_stay_finite() -> None:
     plan = schedule(100_000)
     for name in plan.__dataclass_fields__:

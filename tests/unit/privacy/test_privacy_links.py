@@ -61,6 +61,17 @@ def test_clip_sends_zeros_for_a_diverged_client() -> None:
     np.testing.assert_allclose(out.network[1], 0.5, rtol=1e-6)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_clip_keeps_the_largest_numbers_in_the_ball(norm: Norm) -> None:
+    """A factor below what 32 bits hold in full was rounded up: 6 in 100,000 beyond the bound, and more below it."""
+    for bound in (1e-4, 1e-2, 0.5, 2.0):
+        for size in (1e30, 1e36, 3e37, 1e38, 3e38):
+            block, upload = by_hand()
+            upload.network[...] = size
+            out = Clip(bound, norm).apply(upload, block, KEYS)
+            assert (norms_of(protected(out, block), norm, 2) <= bound).all(), (bound, size)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     hnp.arrays(np.float32, (3, 2, 2), elements=st.floats(-1e6, 1e6, width=32)),

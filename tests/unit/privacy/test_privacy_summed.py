@@ -52,9 +52,10 @@ def planned(fields: dict[str, SumField], settings: PrivacySettings, releases: in
         settings,
         more.pop("contribution", None),
         lambda noise, bits: layout_of(fields, settings, users=1, clients=1, summands=40, noise=noise, bits=bits),
-        users=1,
+        users=more.pop("users", 1),
         releases=releases,
         summands=30,
+        nodes=more.pop("nodes", False),
     )
 
 
@@ -82,6 +83,17 @@ def test_counts_lie_at_a_right_angle_at_most() -> None:
     one, other = np.zeros(10), np.zeros(10)
     one[0], other[1] = 1.0, 1.0
     assert np.linalg.norm(one - other) == pytest.approx(sqrt(2))
+
+
+def test_only_a_client_of_one_user_rounds_that_users_part_alone() -> None:
+    given: dict[str, Any] = {"contribution": Contribution(1.0, nonnegative=True)}
+    one = planned({"a": SumField((10,))}, PrivacySettings(), **given)
+    several = [
+        planned({"a": SumField((10,))}, PrivacySettings(), **given, **more) for more in ({"nodes": True}, {"users": 2})
+    ]
+    assert one.alone
+    assert not any(found.alone for found in several)
+    assert all(found.noise["a"] >= one.noise["a"] for found in several)
 
 
 def test_the_user_with_most_data_is_the_one_that_is_covered() -> None:

@@ -15,7 +15,7 @@ from secure_samples import Game, names
 
 from fedrec.errors import BadInput
 from fedrec.privacy.spending import secure_release
-from fedrec.secure.accounting import distance, epsilon, tail, uncovered, zcdp
+from fedrec.secure.accounting import FAR, distance, epsilon, near_gaussian, tail, uncovered, zcdp
 from fedrec.secure.layout import Field, Layout
 from fedrec.secure.lazy import Uniform, heads
 from fedrec.secure.messages import Kind
@@ -90,6 +90,14 @@ def test_coins_at_the_edge_draw_further_bits() -> None:
     assert not Uniform(exact + 1, Stream.named(0, "edge")).below(Fraction(1))
 
 
+def test_a_word_of_one_is_decided_where_exp_lies_within_it() -> None:
+    """2^64 exp(-44.1) is 1.3: with a word of one, three coins of ten show heads. None did."""
+    gamma = Fraction(441, 10)
+    words, gammas = np.ones(200, np.uint64), np.full(200, 44.1)
+    shown = int(heads(words, gammas, lambda _: gamma, Stream.named(0, "one")).sum())
+    assert 35 < shown < 85
+
+
 def make_layout(noise: float, summands: int = 20, length: int = 4000) -> Layout:
     return Layout((Field("table", (length,), 1.0, noise), Field("count", (1,), 1.0)), summands)
 
@@ -152,12 +160,41 @@ def test_zcdp_is_that_of_the_gaussian_mechanism_with_rounding() -> None:
     step = layout.scales["table"].step
     apart = 2 * (1.0 + math.sqrt(4000) / 2 * step) / 0.5
     assert distance(layout, 1.0) == pytest.approx(apart, rel=1e-12)
-    assert distance(layout, 1.0, adjacency="add-or-remove") == pytest.approx(apart / 2, rel=1e-12)
+    assert distance(layout, 1.0, adjacency="add-or-remove", alone=True) == pytest.approx(apart / 2, rel=1e-12)
     assert distance(layout, 1.0, stochastic=True) > apart
     assert zcdp(layout, 1.0, 15) == pytest.approx(apart**2 / 2, rel=1e-9)
     assert uncovered(layout) == ("count",)
     with pytest.raises(BadInput, match="no guarantee"):
         distance(make_layout(0.0), 1.0)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_rounded_together_with_others_parts_is_covered(alone: bool) -> None:
+    """Counts were taken to enclose a right angle after rounding too: not where others' parts are in the same sum."""
+    layout = Layout((Field("pairs", (4000,), 2.0**24, 8.0),), 40)
+    step = layout.scales["pairs"].step
+    counts, other = np.zeros(4000), np.zeros(4000)
+    counts[:2000] = other[2000:] = 1 / math.sqrt(2000)
+    near = 0.0 if alone else 0.49 * step  # of others: rounded down by themselves, and up with a count
+    one, two = (layout.encode({"pairs": part + near}) for part in (counts, other))
+    moved = float(np.linalg.norm(one - two)) * step / 8.0
+    assert moved <= distance(layout, 1.0, nonnegative=True, alone=alone)
+    if not alone:
+        assert moved > 1.3 * distance(layout, 1.0, nonnegative=True, alone=True)
+
+
+@given(st.floats(0.001, 400), st.floats(1e-12, 1e-3), st.sampled_from([1e-3, 1e-6, 1e-10]))
+def test_what_is_left_out_fits_into_delta(rho: float, eta: float, delta: float) -> None:
+    """From epsilon 56 on, what does not happen under other data may happen with more than delta under one's own."""
+    from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+
+    found = near_gaussian(rho, eta, delta)
+    if math.isinf(found):
+        return
+    left_out = (1 + math.exp(found)) * math.exp(-FAR)
+    assert left_out < delta
+    exact = get_epsilon_gaussian(1 / math.sqrt(2 * rho), (delta - left_out) * math.exp(-eta))
+    assert found >= (exact + 2 * eta) * (1 - 1e-9)
 
 
 def test_fields_with_noise_of_their_own_add_up() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -144,6 +145,38 @@ def test_who_sends_slowly_is_not_waited_for(served: Running, sent: str, monkeypa
             assert wire.recv(1) == b""
         return
     raw(served, pieces[sent])  # comes back, because the other side closes
+    assert served.get("/health").status == 200
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_who_does_not_read_is_not_waited_for(served: Running, reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small body is answered by megabytes, which were kept for as long as their reader liked."""
+    if not reads:
+        monkeypatch.setattr(heads, "READ_SECONDS", 0.2)
+    over, lost = threading.Event(), heads.LimitedHeads.connection_lost
+
+    def noticed(self: heads.LimitedHeads, problem: Exception | None) -> None:
+        lost(self, problem)
+        over.set()
+
+    monkeypatch.setattr(heads.LimitedHeads, "connection_lost", noticed)
+    body = json.dumps({"users": ["u001"] * 1000, "k": 1000}).encode()
+    with socket.socket() as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+        wire.settimeout(60)
+        wire.connect(("127.0.0.1", served.port))
+        wire.sendall(post(body, "/recommend/batch"))
+        if not reads:
+            assert over.wait(60)
+        answer = bytearray()
+        try:
+            while part := wire.recv(1 << 20):
+                answer += part
+        except ConnectionError:
+            pass
+    head, _, content = bytes(answer).partition(b"\r\n\r\n")
+    size = int(head.lower().split(b"content-length: ")[1].split()[0])
+    assert (len(content) == size) == reads
     assert served.get("/health").status == 200
 
 

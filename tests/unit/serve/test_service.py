@@ -21,6 +21,7 @@ import pytest
 
 import fedrec as package
 from command_line import Cli
+from fedrec.deploy.ports import bound
 from fedrec.errors import BadInput
 from fedrec.experiment.open import opened
 from fedrec.serve import batches as batching
@@ -28,7 +29,8 @@ from fedrec.serve.app import service
 from fedrec.serve.asking import MOST_BYTES, Ask
 from fedrec.serve.batches import Batches
 from fedrec.serve.counts import Counts
-from fedrec.serve.http import read_token
+from fedrec.serve.door import Door
+from fedrec.serve.http import local_names, read_token
 from fedrec.serve.search import Search
 from fedrec.serve.sources import RunSource
 from serving import Running, running
@@ -209,6 +211,11 @@ def test_beginnings_come_first_in_a_search() -> None:
     assert Search(["a1", "b1"], None).find("1", 1) == [{"item": "a1", "title": None}]
 
 
+@pytest.mark.parametrize("titles", [None, ["10 things", "Catch 1", "1 more"]])
+def test_an_item_of_exactly_this_id_comes_before_all_others(titles: list[str] | None) -> None:
+    assert Search(["10", "1", "100"], titles).find("1", 1)[0]["item"] == "1"
+
+
 def test_only_who_has_the_token_is_answered(folder: Path) -> None:
     with running(service(Batches(RunSource(folder), Counts()), TOKEN)) as closed:
         for given in ({}, {"Authorization": "Bearer another"}, {"Authorization": TOKEN}):
@@ -221,6 +228,27 @@ def test_only_who_has_the_token_is_answered(folder: Path) -> None:
 def test_another_name_for_this_machine_is_refused(served: Running) -> None:
     assert served.get("/health", Host="evil.example").status == 421
     assert served.get("/health", Host=f"localhost:{served.port}").status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "asked", "refused"),
+    [
+        ("127.0.0.9", "127.0.0.9", "127.0.0.8"),  # it refused its own address
+        ("localhost", "LOCALHOST", "localhost.evil.example"),
+        ("127.1", "127.0.0.1", "evil.example"),  # it took the loopback for the world
+    ],
+)
+def test_a_service_on_the_loopback_knows_its_names(folder: Path, host: str, asked: str, refused: str) -> None:
+    with bound(host, 0) as listening:
+        names = local_names(listening, host)
+    with running(service(Batches(RunSource(folder), Counts()), names=names)) as found:
+        assert found.get("/health", Host=f"{asked}:80").status == 200
+        assert found.get("/health", Host=refused).status == 421
+
+
+def test_a_service_that_others_reach_has_any_name() -> None:
+    with bound("0.0.0.0", 0) as listening:
+        assert local_names(listening, "0.0.0.0") is None
 
 
 def test_the_log_names_nobody(served: Running, caplog: pytest.LogCaptureFixture) -> None:
@@ -288,6 +316,35 @@ def test_a_failure_inside_says_nothing_of_the_inside(folder: Path, caplog: pytes
         assert (failed.status, set(failed.json)) == (500, {"error"})
         assert b"secret" not in failed.body
         assert found.get("/recommend/u001").status == 200
+
+
+def test_what_is_not_answered_by_the_end_may_be_asked_again() -> None:
+    """It was a failure inside, with forty lines of it in the log."""
+    sent: list[Any] = []
+
+    async def ends() -> None:
+        begun = asyncio.Event()
+
+        async def works(*_: Any) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        async def receive() -> Any:
+            return {"type": "http.request"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+        asked = asyncio.create_task(Door(works, Counts())(scope, receive, send))
+        await begun.wait()
+        asked.cancel()
+        await asked
+
+    asyncio.run(ends())
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"1") in sent[0]["headers"]
+    assert "ask again" in json.loads(sent[1]["body"])["error"]
 
 
 def test_a_newer_model_takes_over_under_load(folder: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from fedrec.privacy.guard import NoiseGuard, release_of_plan
 from fedrec.privacy.spending import UNBOUNDED
 from fedrec.privacy.summed import norms_of
 from fedrec.secure.contribution import Parts
+from fedrec.secure.identity import host_of
 from fedrec.secure.plan import Plan
 from fedrec.secure.randomness import Stream
 from fedrec.secure.ring import Integers
@@ -107,7 +108,8 @@ class SumReleases(NoiseGuard):
             meant, _ = norms_of(self._fields, exact, bounded, users=self.share.most_users)
             group, norm = next(iter(meant.items()))  # the method's own numbers come first, then weights
             policy.check_run(min(noise[name] for name in group), norm)
-            spent = release_of_plan(plan, norms, nonnegative, self.colluding)
+            alone = self.share.most_users == 1 and host_of(plan.members[0]) != plan.members[0]
+            spent = release_of_plan(plan, norms, nonnegative, alone, self.colluding)
         else:
             policy.check_run(0.0, inf)
             spent = UNBOUNDED

@@ -26,7 +26,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.runs.atomic import write_text
 from fedrec.runs.files import CATALOGUE, JOB
-from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json
+from fedrec.runs.sealed import damaged, digest, read_sealed_json, sealed_json, whole
 
 SCHEMA, SERVED, ATTEMPTS = "fedrec.federation/1", "served.json", "attempts.json"
 ADVICE = "restore it from a copy, or start a new run"
@@ -95,7 +95,7 @@ def read_catalogue(path: Path) -> tuple[str, ...]:
     """
     if not path.is_file():
         raise BadInput(f"{path} is not a file; give a text file with one item id a line")
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").split("\n")]
     listed = [line for line in lines if line]
     if len(listed) < 2:
         raise BadInput(f"{path} lists {len(listed)} items; a catalogue has at least 2, one id per line")
@@ -115,7 +115,7 @@ def _catalogue(folder: Path, checksum: str | None) -> tuple[str, ...]:
         if checksum is not None:
             raise BadInput(f"{path} is missing; {ADVICE}")
         return ()
-    data = path.read_bytes()
+    data = whole(path, ADVICE)
     if checksum is not None and digest(data) != checksum:
         raise damaged(path, f"its checksum is not the one in {JOB}", ADVICE)
     return tuple(data.decode().split("\n")[:-1])

@@ -35,6 +35,7 @@ from fedrec.deploy.server.exchange import Exchanged, Taken
 from fedrec.deploy.server.federation import Federation, TooFewNodes
 from fedrec.deploy.server.room import refuse_coarse
 from fedrec.deploy.server.roster import Place
+from fedrec.errors import BadInput
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
@@ -221,6 +222,7 @@ class SecureFederation(Federation):
             users=users,
             releases=1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys),
             summands=noisy_summands(smallest, rules.least_survivors, chosen.secure_colluding),
+            nodes=chosen.secure_by == "nodes",
         )
 
     def _noise(self, sums: Sequence[SecureSum]) -> dict[str, float]:
@@ -327,6 +329,20 @@ class SecureFederation(Federation):
         sums = np.where(np.abs(sums - inside) <= error, inside, sums)
         return MetricSums(dict(zip(sorted(self.metrics.names), sums.tolist(), strict=True)), count)
 
+    def _rules(self, group: Sequence[str], trained: int) -> Rules:
+        """How a cohort is protected of which so many have trained. Who that is depends on the round: where they are too
+        few, another attempt would have no more."""
+        least, had = self.settings.secure_least, f"{trained} of {len(group)} members have trained"
+        if 0 < trained < least:
+            raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
+        try:
+            return rules_for(len(group), self.settings, trained)
+        except BadInput:
+            if trained in (0, len(group)):
+                raise
+            why = f"too few to sign a sum where {self.settings.secure_colluding:.0%} of all may collude"
+            raise TooFew(f"{had}, {why}; nothing was sent", repeat=False) from None
+
     def _sums(
         self,
         number: int,
@@ -340,14 +356,9 @@ class SecureFederation(Federation):
         if len(members) < least:
             raise TooFew(f"{len(members)} participants, a secure sum needs {least}")
         groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort, idle).groups
-        for group in groups:
-            trained = len(set(group) - idle)
-            if 0 < trained < least:  # who that is depends on the round: another attempt would have no more
-                had = f"{trained} of {len(group)} members have trained"
-                raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
+        every = [self._rules(group, len(set(group) - idle)) for group in groups]
         attempt, sums = self._next_attempt(number), []
-        for cohort, group in enumerate(groups):
-            rules = rules_for(len(group), self.settings, len(set(group) - idle))
+        for cohort, (group, rules) in enumerate(zip(groups, every, strict=True)):
             plan = Plan.of(
                 self.run, number, list(group), layout, rules,
                 cohort=cohort, attempt=attempt, idle=idle, agreed=self.agreed,
