@@ -191,7 +191,12 @@ def test_a_sweep_varies_options_of_the_run_too(fedrec: Cli, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("vary", "says"),
-    [("alpha", "not a setting with values"), ("alpha=1", "two values"), ("alpha=0,x", "numbers"), ("alfa=0,1", "alpha")],
+    [
+        ("alpha", "not a setting with values"),
+        ("alpha=1", "two values"),
+        ("alpha=0,x", "numbers"),
+        ("alfa=0,1", "alpha"),
+    ],
 )
 def test_a_sweep_of_nothing_is_bad_input(fedrec: Cli, tmp_path: Path, vary: str, says: str) -> None:
     done = fedrec(*SWEPT, "--vary", vary)
