@@ -161,7 +161,7 @@ def test_what_each_view_reaches_alone_is_measured_over_rounds(fedrec: Cli, tmp_p
     assert {row["round"] for row in rows} == {"1", "2"}
     refused = fedrec("analyse", "views", "fedavg")
     assert refused.status == 2
-    assert "no two views" in refused.err
+    assert "not have two views" in refused.err
     assert refused.err.count("\n") == 1
 
 
@@ -191,7 +191,12 @@ def test_a_sweep_varies_options_of_the_run_too(fedrec: Cli, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("vary", "says"),
-    [("alpha", "no setting with values"), ("alpha=1", "two values"), ("alpha=0,x", "numbers"), ("alfa=0,1", "alpha")],
+    [
+        ("alpha", "not a setting with values"),
+        ("alpha=1", "two values"),
+        ("alpha=0,x", "numbers"),
+        ("alfa=0,1", "alpha"),
+    ],
 )
 def test_a_sweep_of_nothing_is_bad_input(fedrec: Cli, tmp_path: Path, vary: str, says: str) -> None:
     done = fedrec(*SWEPT, "--vary", vary)

@@ -64,7 +64,7 @@ def test_whole_histories_in_a_sum_are_shown_on_every_surface(fedrec: Cli, tmp_pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "what shall be audited"),
+        ((), "audit what?"),
         (("fedagv",), "did you mean 'fedavg'"),
         (("popularity",), "is centralised"),
         (("fedavg", "--attack", "sing"), "did you mean 'sign'"),

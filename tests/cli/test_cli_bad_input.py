@@ -47,7 +47,7 @@ def assert_nothing_written(folder: Path, *kept: str) -> None:
         (("run", "fedavg", "--clients", "5", "--spread", "stripes"), ("spread", "blocks")),
         (("run", "fedavg", "--participation", "0.9", "--rest"), ("0.5",)),
         (("run", "fedavg", "--dropout", "1"), ("dropout",)),
-        (("run", "fedavg", "--delta", "1e-9"), ("--delta belongs to --epsilon", "--set delta=1e-09")),
+        (("run", "fedavg", "--delta", "1e-9"), ("--delta works only with --epsilon", "--set delta=1e-09")),
         (("run", "fedavg", "--robust", "none", "--robust-factor", "3"), ("--robust-factor is for",)),
         (("run", "fedavg", "--secure", "--clients", "2"), ("only 2 of 2 clients take part", "--secure-least")),
         (("run", "fedavg", "--secure", "--participation", "0.01"), ("only 1 of 120 clients", "--participation")),

@@ -159,7 +159,7 @@ def test_how_a_run_is_carried_out_is_not_what_it_is(first: tuple[Path, Result]) 
 def test_a_folder_of_something_else_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "ease-seed0").mkdir()
     (tmp_path / "ease-seed0" / "notes.txt").write_text("mine")
-    assert "something else" in bad("ease", "--seeds", "0", "--out", tmp_path)
+    assert "something other" in bad("ease", "--seeds", "0", "--out", tmp_path)
     (tmp_path / "file").write_text("")
     assert "is a file" in bad("ease", "--out", tmp_path / "file")
 

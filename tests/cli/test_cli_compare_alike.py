@@ -69,7 +69,7 @@ def test_a_run_given_twice_is_found_at_once(fedrec: Cli, tmp_path: Path) -> None
     for name in ("first", "again"):
         library.run("fcf", **SMALL, out=tmp_path / name)
     assert "first is given twice; give each run once" in refused(fedrec, "first", "./first/")
-    assert "first and again are one run made twice, seed 0" in refused(fedrec, "first", "again")
+    assert "first and again are the same run made twice (seed 0)" in refused(fedrec, "first", "again")
 
 
 def test_a_variant_says_each_setting_once_and_stands_once(fedrec: Cli, tmp_path: Path) -> None:

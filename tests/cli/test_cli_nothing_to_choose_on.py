@@ -68,4 +68,4 @@ def test_a_run_of_which_no_round_was_chosen_is_not_told_to_leave_an_option_out(f
     folder = RunFolder.open(tmp_path / "r")
     folder.finish({**folder.result(), "selected_round": 0}, None, None, None)
     said = fedrec("recommend", "r", "--user", "u001").err
-    assert said == "fedrec: r has no saved model: nobody was there to choose a round on; run it on other data\n"
+    assert said == "fedrec: r has no saved model: there was no user to choose a round on; run it on other data\n"

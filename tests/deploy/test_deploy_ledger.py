@@ -160,7 +160,7 @@ def test_a_budget_ends_the_nodes_part_with_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("own", "policy", "words"),
     [
-        ({**NOISED, "noise": 0.0}, OwnerPolicy(min_noise=0.5), "noise of at least 0.5, the run has 0"),
+        ({**NOISED, "noise": 0.0}, OwnerPolicy(min_noise=0.5), "noise of at least 0.5, but the run has 0"),
         (NOISED, OwnerPolicy(max_clip=0.5), "norm 0.5 at most, the run has 1"),
         ({**NOISED, "clip": 0.0}, OwnerPolicy(max_clip=0.5), "norm 0.5 at most, the run bounds nothing"),
     ],

@@ -97,14 +97,14 @@ def test_uploads_with_fields_that_no_noise_covers_are_refused(tmp_path: Path, me
     worker = Worker(NodeOptions("a", tmp_path / "a", hosted=WORLD, policy=LIMITS))
     fault = fault_in(worker.handle(pack_meet(Meet(RUN, settings_of(method, NOISED).model_dump_json(), ()))))
     assert fault is not None
-    assert f"this node has limits, and {method} sends sizes as they are, which no noise covers" in fault.reason
+    assert f"this node has limits, and {method} sends sizes as they are, without noise" in fault.reason
 
 
 def test_fields_that_only_some_uploads_have_are_refused_before_they_are_sent(tmp_path: Path) -> None:
     """The subspaces of fedca named every item, for an epsilon of 0.0002."""
     runtime, _, _, exchange = federation(tmp_path, settings_of("fedca", NOISED), 2)
     node = Node(replace(exchange.options["node1"], policy=LIMITS), RUN)
-    with pytest.raises(Withheld, match="fedca sends sizes, subspaces as they are, which no noise covers"):
+    with pytest.raises(Withheld, match="fedca sends sizes, subspaces as they are, without noise"):
         node.answer(runtime._asks(np.arange(20), 0, 1, False, False)["node1"])
     assert not NodeLedger(exchange.options["node1"].folder, LIMITS).read().charges
 
@@ -114,7 +114,7 @@ def test_compression_that_moves_what_was_clipped_is_not_accounted_for_as_clipped
     fields = {"items": SumField((40, 4), protected=True)}
     norms, _ = norms_of(fields, PrivacySettings(clip=1.0), None, users=1)
     assert max(norms.values()) == pytest.approx(1.0)
-    with pytest.raises(BadInput, match="compress=int8 moves what is clipped beyond its bound"):
+    with pytest.raises(BadInput, match="compress=int8 can move an upload beyond the clip"):
         norms_of(fields, PrivacySettings(clip=1.0, compress="int8"), None, users=1)
 
 

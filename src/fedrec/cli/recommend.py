@@ -89,10 +89,10 @@ def _ids(path: Path | None) -> list[str]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # an id may hold what else ends a line
     except (OSError, UnicodeDecodeError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"cannot read {path}: {why}; give a text file with one id a line") from None
+        raise BadInput(f"cannot read {path}: {why}; give a text file with one id per line") from None
     found = [line.strip() for line in lines if line.strip()]
     if not found:
-        raise BadInput(f"{path} has no ids; write one a line")
+        raise BadInput(f"{path} has no ids; write one per line")
     return found
 
 

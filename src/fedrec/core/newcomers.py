@@ -60,7 +60,7 @@ def _added(total: Any, content: Any, method: str) -> Any:
         return {key: _added((total or {}).get(key), part, method) for key, part in content.items()}
     listed = isinstance(content, np.ndarray) and content.dtype.kind != "f" and content.ndim > 1  # numbers of things
     if listed or not isinstance(content, np.ndarray):
-        raise BadInput(f"{method} sends every client something of its own that somebody new does not have")
+        raise BadInput(f"{method} sends every client something personal, which somebody new does not have")
     if content.dtype.kind != "f":  # numbers of clients, marks: zero says that nothing is known of this one
         return np.zeros((1, *content.shape[1:]), content.dtype)
     part = content.sum(axis=0, keepdims=True, dtype=np.float64)

@@ -30,10 +30,7 @@ class Participation:
         if not 0 <= self.dropout < 1:
             raise BadInput(f"dropout {self.dropout} is not a probability; give a number from 0 to below 1")
         if self.rest and self.share > 0.5:
-            raise BadInput(
-                f"participation {self.share} leaves nobody to rest; where no client may take part twice in a row "
-                "it must be at most 0.5"
-            )
+            raise BadInput(f"participation {self.share} leaves nobody to rest; with --rest it must be at most 0.5")
 
     def choose(self, seed: int, number: int, client_keys: keyed.U64) -> Int64:
         """Positions of the clients that take part in round ``number`` (1, 2, ...), ascending.

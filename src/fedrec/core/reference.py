@@ -70,7 +70,7 @@ class Reference(ABC, Generic[S]):
         """Scores ``[users, n_items]`` of users that were not in training, whose histories ``new`` has; ``data`` is what
         was trained on. By default for references that look at histories alone; others say how, or refuse."""
         if not self.reads_histories:
-            raise BadInput(f"{self.name} has learnt a vector for each of its users and none for somebody new")
+            raise BadInput(f"{self.name} has learnt a vector for each of its users, but none for anybody new")
         return self.score(state, new, np.arange(len(new.train)))
 
 

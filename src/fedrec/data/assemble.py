@@ -45,7 +45,7 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
         order = _one_of_each_pair(kept, rows, users, items, len(item_ids), last)
         merged = len(kept) - len(order)
     if not len(order):
-        raise BadInput(f"{name}: of no user and item the last rating is {_least(min_rating)}")
+        raise BadInput(f"{name}: no user's last rating of an item is {_least(min_rating)}")
     understood = replace(
         rows.understood or Understood(name, "", len(rows)),
         least_rating=min_rating,
@@ -192,8 +192,8 @@ def _one_of_each_pair(
         torn = np.flatnonzero(part != part[first][which])
         if len(torn):
             raise BadInput(
-                f"{rows.place(int(order[torn].min()))}: this user and item stand in two parts of the split; "
-                "a pair belongs to one of train, valid, test"
+                f"{rows.place(int(order[torn].min()))}: this user and item are in two parts of the split; a pair "
+                "belongs to one of train, valid, test"
             )
     if last:
         _, from_end = np.unique(pair[::-1], return_index=True)
@@ -207,9 +207,11 @@ def _titles(rows: Rows, item_ids: NDArray[np.str_]) -> tuple[NDArray[np.object_]
     known = [rows.titles.get(item) for item in item_ids.tolist()]
     missing = sum(title is None for title in known)
     if missing == len(known):
-        return None, ["the file of titles knows none of the items, so titles are left out"]
+        return None, ["the file of titles lists none of the items, so titles are left out"]
     titles = [item if title is None else title for item, title in zip(item_ids.tolist(), known, strict=True)]
-    return np.array(titles, dtype=object), [f"{missing} items have no title; their id stands for it"] if missing else []
+    return np.array(titles, dtype=object), [
+        f"{missing} items have no title; their id is shown instead"
+    ] if missing else []
 
 
 def _client_of_user(

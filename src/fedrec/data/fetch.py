@@ -46,7 +46,7 @@ def get(
     ``allow_http``: take files over plain http, which anybody on the way could change.
     """
     if isinstance(name, str) and name.partition(":")[0] in WORLDS:
-        raise BadInput(f"{name!r} is made by code: there is nothing to get, use it as it is")
+        raise BadInput(f"{name!r} is made by code, so there is nothing to get; use it as it is")
     data_dir = default_data_dir() if data_dir is None else Path(data_dir)
     source = find(name) if isinstance(name, str) else name
     folder = data_dir / source.name
@@ -122,7 +122,7 @@ def _from_publisher(
         except Failed as why:
             if remote.needed:
                 raise
-            report(f"going on without {remote.file_name}: {why}")
+            report(f"continuing without {remote.file_name}: {why}")
     if source.find(folder) is None:
         raise Failed(f"what {source.remotes[0].url} holds is not {source.layouts[0].main}")
     report(f"{source.name} is in {folder}")

@@ -59,7 +59,7 @@ def unpacked(packed: int) -> int:
 
 def too_large(what: str | Path, limit: int) -> BadInput:
     """The refusal of a file that is, or becomes, larger than the limit."""
-    return BadInput(f"{what} holds more than {size(limit)}; if that is right, raise the limit with {VARIABLE}=20G")
+    return BadInput(f"{what} holds more than {size(limit)}; if this is correct, raise the limit with {VARIABLE}=20G")
 
 
 def unreadable(what: str | Path, said: str) -> BadInput:

@@ -98,7 +98,7 @@ def _found(
         raise BadInput("the data was a table in memory, which is gone; runs on a file can be resumed and updated")
     world_or_known = name.partition(":")[0] in WORLDS or name in SOURCES
     if chosen and world_or_known:
-        raise BadInput(f"{name} has columns of its own; --columns is for own files")
+        raise BadInput(f"{name} has known columns; --columns is for files of your own")
     if name.partition(":")[0] in WORLDS:
         if min_rating is not None:
             raise BadInput(f"{name} has no ratings, so a least rating says nothing; leave --min-rating out")

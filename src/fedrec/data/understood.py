@@ -66,7 +66,9 @@ class Understood:
     def passed_over(self) -> list[str]:
         """Rows that are no interactions of their own."""
         rule = "of 0 or less" if self.least_rating is None else f"below {self.least_rating:g}"
-        below = [f"{self.below_rating} rows with a rating {rule} are no interactions"] if self.below_rating else []
+        below = (
+            [f"{self.below_rating} rows with a rating {rule} do not count as interactions"] if self.below_rating else []
+        )
         merged = [f"{self.merged} repeats of a user-item pair merged, the {self.kept_repeat} kept"]
         return below + (merged if self.merged else [])
 
@@ -75,7 +77,7 @@ class Understood:
             return "split as given (train, valid, test)"
         if self.times:
             return f"time order from {self.times}"
-        return "no times: held-out items are drawn at random, and models of sequences read a random order"
+        return "no times: held-out items are drawn at random, and sequence models read histories in random order"
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:

@@ -30,14 +30,14 @@ def listening(port: int, host: str = "127.0.0.1") -> bool:
 def check_place(host: str, port: int) -> None:
     """An address that cannot be had is bad input, before anything is started."""
     if not 0 < port < 65_536:
-        raise BadInput(f"--port {port} is no port; give 1 to 65535")
+        raise BadInput(f"--port {port} is not a port; give 1 to 65535")
     bound(host, port).close()
 
 
 def bound(host: str, port: int) -> socket.socket:
     """A socket that listens; an address that cannot be had is bad input."""
     if not 0 <= port < 65_536:
-        raise BadInput(f"--port {port} is no port; give 1 to 65535, or 0 for any free one")
+        raise BadInput(f"--port {port} is not a port; give 1 to 65535, or 0 for any free one")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.socket(family)

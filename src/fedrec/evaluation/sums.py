@@ -36,7 +36,7 @@ class MetricSums:
         Every metric of a user lies between 0 and 1, so its sum lies between 0 and the number of users.
         """
         if not 0 <= self.count <= most:
-            return f"metric sums of {self.count} users, of which there are {most}"
+            return f"metric sums of {self.count} users, but there are only {most}"
         if self.sums.keys() != set(names) and (self.sums or self.count):
             odd = sorted(self.sums.keys() ^ set(names))
             return f"metric sums that are not the protocol's ({', '.join(repr(name[:40]) for name in odd[:3])})"

@@ -20,7 +20,7 @@ def one_method(given: Any) -> str:
     """The name of a method."""
     if isinstance(given, str | Path) and str(given):
         return str(given)
-    raise BadInput(f"which method? {_brief(given)} is no name; give one of fedrec.methods()")
+    raise BadInput(f"which method? {_brief(given)} is not a name; give one of fedrec.methods()")
 
 
 def several_methods(given: Any) -> list[str]:
@@ -28,7 +28,7 @@ def several_methods(given: Any) -> list[str]:
     if isinstance(given, str | Path):
         return [one_method(given)]
     if not isinstance(given, Iterable):
-        raise BadInput(f"which methods? {_brief(given)} is no list; give names, such as ['fedavg', 'fcf']")
+        raise BadInput(f"which methods? {_brief(given)} is not a list; give names, such as ['fedavg', 'fcf']")
     return [one_method(one) for one in given]
 
 
@@ -39,7 +39,7 @@ def seeds(given: Any) -> list[int] | None:
     found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     for one in found:
         if not isinstance(one, Integral) or isinstance(one, bool) or one < 0:
-            raise BadInput(f"seeds={_brief(given)} is no list of seeds; give whole numbers, such as [0, 1, 2]")
+            raise BadInput(f"seeds={_brief(given)} is not a list of seeds; give whole numbers, such as [0, 1, 2]")
     return [int(one) for one in found]
 
 
@@ -53,7 +53,7 @@ def jobs(given: Any) -> int:
 def settings_of(given: Any) -> dict[str, Any]:
     """Settings of methods; None is none."""
     if given is not None and not isinstance(given, Mapping):
-        raise BadInput(f"settings={_brief(given)} is no mapping; give names and values, such as {{'dim': 16}}")
+        raise BadInput(f"settings={_brief(given)} is not a mapping; give names and values, such as {{'dim': 16}}")
     return dict(given or {})
 
 

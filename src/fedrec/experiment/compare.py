@@ -204,9 +204,9 @@ def _compared(jobs: Jobs, known: ByChance, reasons: Mapping[Path, str]) -> Compa
     lost = [Failure(job.name, job.settings.seed, reasons[job.folder]) for job in jobs.jobs if job.folder in reasons]
     failures = [*jobs.failures, *lost]
     if not loaded and failures[0].reason == NOT_YET:
-        raise BadInput(f"no run in {jobs.out} is finished; start them with the same command without --so-far")
+        raise BadInput(f"no run in {jobs.out} is finished; start the runs with the same command without --so-far")
     if not loaded:
-        raise RuntimeError(f"every run failed; the first because of {failures[0].reason}")
+        raise RuntimeError(f"every run failed; the first one: {failures[0].reason}")
     return compare_runs(loaded, failures=failures, **known)
 
 

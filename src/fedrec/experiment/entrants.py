@@ -97,7 +97,7 @@ def _finished(folders: Sequence[Path], named: set[str]) -> list[Entrant]:
         one = groups.get(same, Entrant(f"{settings.method}:{path}" if name in known else name, settings.method))
         again = next((other for other, its in one.done if its.seed == settings.seed), None)
         if again is not None:
-            raise BadInput(f"{again} and {path} are one run made twice, seed {settings.seed}; give one of them")
+            raise BadInput(f"{again} and {path} are the same run made twice (seed {settings.seed}); give one of them")
         groups[same] = replace(one, done=(*one.done, (path, settings)))
     methods = [one.method for one in groups.values()]
     return [

@@ -52,7 +52,7 @@ def folder_state(path: Path, settings: RunSettings) -> State:
     try:
         folder = RunFolder.open(path)
     except BadInput:
-        raise BadInput(f"{path} is used for something else than a run; {advice}") from None
+        raise BadInput(f"{path} is used for something other than a run; {advice}") from None
     there = folder.settings()
     before, now = (s.model_dump(mode="json", exclude=set(HOW_ONLY)) for s in (there, settings))
     before["settings"] = _defaults(settings.method) | before["settings"]  # a setting that came later is at its default

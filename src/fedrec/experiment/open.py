@@ -97,8 +97,8 @@ class Result:
                 return Recommender.opened(self.folder, known)
             self.folder.model_file()  # says that there is none
             log.warning(
-                "%s does not keep what its model knows of the data, so the data is read again; "
-                "a run of this version needs it no more",
+                "%s does not keep what its model knows of the data, so the data is read again; runs of this version do "
+                "not need it",
                 self.folder.path,
             )
         prepared = self.prepared
@@ -127,7 +127,7 @@ class Result:
         if isinstance(user, str | int | np.integer):
             return self.recommender.recommend(str(user), k, without, within)
         if user is not None and not isinstance(user, Iterable):
-            raise BadInput(f"{quoted(user, 60)} is no user's id; give a text or a whole number, or several of them")
+            raise BadInput(f"{quoted(user, 60)} is not a user's id; give a text or a whole number, or several of them")
         return frame(self.recommender, self.recommender.stream(user, k, without, within))
 
     def recommend_history(
@@ -144,7 +144,7 @@ def _ids(given: Any) -> Ids:
         return () if given is None else given
     if isinstance(given, int | np.integer):
         return [int(given)]
-    raise BadInput(f"{quoted(given, 60)} is no item's id; give a text or a whole number, or several of them")
+    raise BadInput(f"{quoted(given, 60)} is not an item's id; give a text or a whole number, or several of them")
 
 
 def opened(path: Path) -> Result:

@@ -104,7 +104,9 @@ def split_data(data: Interactions, settings: RunSettings) -> tuple[Task, Populat
         raise BadInput(f"{protocol.name} chooses the round on the test part; leave --no-test out, or take strict")
     data = replicate(data, settings.copies)
     if settings.clients is None and settings.spread != "random":
-        raise BadInput("--spread is how --clients spreads users; add --clients and how many there are, or leave it out")
+        raise BadInput(
+            "--spread says how --clients spreads users; add --clients with their number, or leave --spread out"
+        )
     if settings.clients is not None:
         data = partition(data, settings.clients, spread=settings.spread)
     task = protocol.prepare(data, settings.seed, settings.train_share)
@@ -145,9 +147,9 @@ def make_runtime(settings: RunSettings, method: Any, people: Population, task: T
         from fedrec.deploy.loopback import Loopback
 
         if not settings.test:
-            raise BadInput("the test part can be left out in process only; leave --no-test or --runtime flower out")
+            raise BadInput("--no-test works only in process; leave --no-test or --runtime flower out")
         if settings.copies != 1:
-            raise BadInput("nodes hold users once; leave --copies or --runtime flower out")
+            raise BadInput("each node holds a user only once; leave --copies or --runtime flower out")
         return Loopback(method, people, task, settings.seed, settings)
     if settings.node_sums:
         raise BadInput("--node-sums is about what nodes send; give --runtime flower as well, or leave it out")

@@ -29,7 +29,7 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     said = {} if given.get("settings") is None else given["settings"]
     if not isinstance(said, Mapping):
         raise BadInput(
-            f"settings={quoted(said, 60)} is no mapping; give names and values, such as settings={{'dim': 16}}"
+            f"settings={quoted(said, 60)} is not a mapping; give names and values, such as settings={{'dim': 16}}"
         )
     protocol = find_protocol(given.get("protocol", "strict"))
     chosen = recipe(method, given.get("data", "demo"), protocol.name, said, recipes)
@@ -37,7 +37,7 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     base: dict[str, Any] = {**chosen.run, **given}
     if base.get("epsilon") is None and "delta" in given and "delta" not in chosen.run:
         advice = "leave it out" if issubclass(kind, Reference) else f"give --set delta={given['delta']}"
-        raise BadInput(f"--delta belongs to --epsilon; {advice}")
+        raise BadInput(f"--delta works only with --epsilon; {advice}")
     if base.get("epsilon") is not None:
         own = within_budget(kind, own, base, said)
     checked = build(kind.Settings, own, method).model_dump(mode="json")
@@ -48,7 +48,7 @@ def resolve(method: str, given: Mapping[str, Any], recipes: Sequence[Mapping[str
     if option is not None:
         refuse_unsummed(kind, own, option)
         if base.get("secure") and base.get("node_sums"):
-            raise BadInput("--secure hides the nodes' sums already with --secure-by nodes; leave --node-sums out")
+            raise BadInput("with --secure-by nodes, --secure already hides the nodes' sums; leave --node-sums out")
         if base["robust"] != "none":
             raise BadInput(
                 f"with {option} the server sees no single upload, so --robust {base['robust']} has nothing to work on; "
@@ -96,7 +96,7 @@ def within_budget(
         if said.get(name):
             raise BadInput(f"--epsilon chooses the noise of the run; leave --set {name} out")
     if "delta" in said:
-        raise BadInput("--epsilon holds at --delta; give --delta in place of --set delta")
+        raise BadInput("--epsilon uses --delta; give --delta in place of --set delta")
     settings = build(RunSettings, {**base, "method": kind.name, "settings": {}}, "run")
     made = {**kind.private_form, **own, "noise": 0.0, "noise_kind": "gaussian", "compress": "none"}
     made["delta"] = settings.delta

@@ -70,7 +70,7 @@ def update(
     if not added["interactions"]:
         raise BadInput(
             f"nothing new: {settings.data} has the interactions that {path} learnt from, only times, parts or clients "
-            "are others; an update needs added ones"
+            "differ; an update needs added interactions"
         )
     origin = Origin(
         str(path.resolve()),
@@ -144,14 +144,14 @@ def _growth(known: Known, prepared: Prepared, path: Path) -> Growth:
     said = [f"{count} {name[:-1] if count == 1 else name}" for name, count in lost.items() if count]
     if said:
         raise BadInput(
-            f"{path} learnt from {' and '.join(said)} that {prepared.settings.data} has no longer; what was learnt "
+            f"{path} learnt from {' and '.join(said)} that {prepared.settings.data} no longer has; what was learnt "
             "cannot be taken back: start a new run"
         )
     before, now = (np.array(one.client_ids)[one.block.client_of_user] for one in (known.people, people))
     moved = int((before != now[users]).sum())
     if moved:
         raise BadInput(
-            f"{moved} users of {path} belong to other clients now (--clients deals users anew when there are more); "
+            f"{moved} users of {path} belong to other clients now (--clients spreads users anew when there are more); "
             "give data with a client column, or start a new run"
         )
     return Growth.of(known.people, people, items, users)

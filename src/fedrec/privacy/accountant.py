@@ -120,7 +120,7 @@ def sensitivity(
     if settings.clip == 0:
         return "noise without a guarantee: nothing is clipped, so one client's update is unbounded"
     if settings.noise_kind == "gaussian":
-        remark = "" if settings.clip_norm == "l2" else " (L1 clip: its bound holds for the L2 norm too)"
+        remark = "" if settings.clip_norm == "l2" else " (L1 clip, whose bound holds for the L2 norm too)"
         return Sensitivity(2 * settings.clip, remark)
     if settings.clip_norm == "l1":
         return Sensitivity(2 * settings.clip)

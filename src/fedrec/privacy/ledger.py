@@ -131,14 +131,14 @@ class OwnerPolicy:
         found = sorted(telling)
         if self.limits and found:
             raise Withheld(
-                f"this node has limits, and {method} sends {', '.join(found)} as they are, which no noise covers; "
-                "secure sums noise them too"
+                f"this node has limits, and {method} sends {', '.join(found)} as they are, without noise; secure sums "
+                "add noise to them too"
             )
 
     def check_run(self, noise: float, norm: float) -> None:
         """Refuse a run that noises less or clips less; ``norm`` is infinite where nothing bounds it."""
         if noise < self.min_noise:
-            raise Withheld(f"this node asks for noise of at least {self.min_noise:g}, the run has {noise:g}")
+            raise Withheld(f"this node asks for noise of at least {self.min_noise:g}, but the run has {noise:g}")
         if norm > self.max_clip:
             had = "bounds nothing" if isinf(norm) else f"has {norm:g}"
             raise Withheld(f"this node allows contributions of norm {self.max_clip:g} at most, the run {had}")
@@ -151,6 +151,6 @@ class OwnerPolicy:
         if reached > self.budget:
             what = "without bound" if isinf(reached) else f"epsilon {reached:.4g}"
             raise Withheld(
-                f"the privacy budget of this node is spent: another release would reach {what}, its owner allows "
+                f"the privacy budget of this node is spent: another release would reach {what}, but its owner allows "
                 f"{self.budget:g} at delta {self.delta:g}"
             )

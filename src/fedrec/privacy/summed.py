@@ -87,7 +87,7 @@ def norms_of(
     """
     if settings.compress != "none":
         raise BadInput(
-            f"compress={settings.compress} moves what is clipped beyond its bound; leave it out of noised sums"
+            f"compress={settings.compress} can move an upload beyond the clip; leave it out where sums have noise"
         )
     inside = tuple(name for name, one in fields.items() if one.protected)
     moved, coordinates = ROUNDING[settings.precision], sum(prod(fields[name].shape) for name in inside)
@@ -100,7 +100,7 @@ def norms_of(
         largest, nonnegative = settings.clip * (1 + moved) + least, False
         largest *= max((fields[name].weight for name in inside), default=1.0)
     else:
-        raise BadInput("nothing is clipped, so no noise hides one user; give --set clip=1, say")
+        raise BadInput("nothing is clipped, so no noise hides one user; give a clip, such as --set clip=1")
     found: dict[tuple[str, ...], float] = {inside: largest} if inside else {}
     for name, one in fields.items():
         if not one.protected:

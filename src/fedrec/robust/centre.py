@@ -35,8 +35,8 @@ class Centre:
     def guarded(self, replies: Sequence[Reply[Any]], view: View, keys: Keys) -> Sequence[Reply[Any]]:
         if not view.method.card.sum_suffices:
             raise BadInput(
-                f"{view.method.name} needs each client's own upload, and a median or trimmed mean makes all the same; "
-                "use bound, rows or krum"
+                f"{view.method.name} needs each client's own upload, but a median or trimmed mean makes all uploads "
+                "the same; use bound, rows or krum"
             )
         clients = sum(len(reply.clients) for reply in replies)
         centres = {

@@ -83,5 +83,5 @@ def defence(names: str, factor: float = 1.0, share: float = 0.1, memory_mb: floa
         if name not in made:
             raise BadInput(f"robust {names!r} has no piece {name!r}; {nearest(name, made)}, and join several by +")
     if "none" in chosen and len(chosen) > 1:
-        raise BadInput(f"robust {names!r} is nothing and something; give none alone, or leave it out")
+        raise BadInput(f"robust {names!r} joins none with other pieces; give none alone, or leave it out")
     return Defence(tuple(piece for name in chosen if (piece := made[name]) is not None), memory_mb)

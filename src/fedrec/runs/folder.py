@@ -253,7 +253,9 @@ class RunFolder:
         if not path.is_file():
             origin = self.origin()
             if origin is not None and not origin.starts_over:
-                raise BadInput(f"{path} is gone, from which this update goes on; repeat it: fedrec update {origin.run}")
+                raise BadInput(
+                    f"{path} is gone, and this update continues from it; repeat it: fedrec update {origin.run}"
+                )
             with room_for(self.path / ROUNDS):
                 (self.path / ROUNDS).unlink(missing_ok=True)
             return Progress()
@@ -342,7 +344,7 @@ class RunFolder:
             raise damaged(self.path / MODEL, "it is gone", RUN_AGAIN)
         if self.finished and not self.result()["selected_round"]:
             raise BadInput(
-                f"{self.path} has no saved model: nobody was there to choose a round on; run it on other data"
+                f"{self.path} has no saved model: there was no user to choose a round on; run it on other data"
             )
         raise BadInput(f"{self.path} has no saved model; run it without --no-models")
 

@@ -31,8 +31,8 @@ def read_key() -> bytes:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except FileNotFoundError:
         raise BadInput(
-            f"the histories of this run are hashed and their key is not at {path}; bring it there, or say where it "
-            f"is with {VARIABLE}=FILE"
+            f"the histories of this run are hashed, and their key is not at {path}; put it there, or say where it is "
+            f"with {VARIABLE}=FILE"
         ) from None
     except (OSError, ValueError):
         key = b""

@@ -160,7 +160,7 @@ def neighbourhood(
     ``dropout`` of the members go.
     """
     if n < 3:
-        raise BadInput(f"a secure sum of {n} would tell each what the others have; take at least 3 participants")
+        raise BadInput(f"a secure sum of {n} would tell each participant what the other has; take at least 3")
     if n < least:
         raise BadInput(f"a cohort of {n} has fewer than the {least} that are asked for; take larger cohorts")
     if not (0 <= dropout < 1 and 0 <= colluding < 1):

@@ -41,7 +41,7 @@ class Wanted(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     k: int = Field(10, ge=1, le=MOST_K, description="how many items")
-    exclude: IdList = Field([], description="items never to list")
+    exclude: IdList = Field([], description="items that are never listed")
     only: IdList | None = Field(None, description="nothing else is listed")
 
     def filters(self) -> Filters:
@@ -58,7 +58,9 @@ class ForMany(Wanted):
     """Lists for many: first those of the users, then those of the histories."""
 
     users: list[Id] = Field([], max_length=MOST_LISTS, description="users of the training")
-    histories: list[IdList] = Field([], max_length=MOST_LISTS, description="what people have who were not in training")
+    histories: list[IdList] = Field(
+        [], max_length=MOST_LISTS, description="histories of people who were not in training"
+    )
 
 
 def service(batches: Batches, token: str | None = None, names: frozenset[str] | None = LOCAL) -> ASGIApp:

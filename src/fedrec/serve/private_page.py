@@ -46,7 +46,7 @@ class Exported:
 def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str = "") -> Exported:
     """Write ``folder/index.html``."""
     if strongest < 1:
-        raise BadInput(f"{strongest} weights an item are none; give 1 or more")
+        raise BadInput(f"{strongest} weights per item are too few; give 1 or more")
     result = opened(run)
     known = result.recommender
     model, says = page_model(known, strongest)

@@ -213,11 +213,11 @@ SPLIT = {"train": "user,item\na,1\n", "valid": "user,item\na,2\n", "test": "user
     [
         (
             {"test": "user,item\na,1\n"},
-            "test.csv line 2: this user and item stand in two parts of the split",
+            "test.csv line 2: this user and item are in two parts of the split",
         ),
         ({"test": None}, "is not a ready split: no test file"),
         ({"train": None}, "is not a ready split: no train file"),
-        ({"valid": "user,item,time\na,2,9\n"}, "train.csv has no time column, the other parts have"),
+        ({"valid": "user,item,time\na,2,9\n"}, "train.csv has no time column, but the other parts have"),
         ({"valid": "user,thing\na,2\n"}, "valid.csv has no item column"),
     ],
 )

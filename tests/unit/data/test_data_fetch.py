@@ -329,7 +329,7 @@ def test_a_file_that_is_not_needed_may_be_missing(publisher: Publisher, tmp_path
     said: list[str] = []
     remotes = (Remote(publisher.url("ratings.txt")), Remote(publisher.url("titles.txt"), needed=False))
     obtain(source(*remotes), tmp_path, said.append)
-    assert any("going on without titles.txt" in line for line in said)
+    assert any("continuing without titles.txt" in line for line in said)
 
 
 def test_the_wrong_file_is_noticed(publisher: Publisher, tmp_path: Path) -> None:

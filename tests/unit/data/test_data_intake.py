@@ -90,9 +90,9 @@ def test_columns_that_cannot_be_chosen(write: Write, text: str, said: str) -> No
 
 def test_columns_need_names_to_choose_from(write: Write) -> None:
     assert "has no header" in refused(write("a.csv", "1,2\n3,4\n"), columns="user=who")
-    assert "names no columns" in refused(write("u.data", "1\t2\t3\t4\n"), columns="user=who")
-    assert "has columns of its own" in refused("demo", columns="user=who")
-    assert "has columns of its own" in refused("ml-100k", columns="user=who")
+    assert "has no column names" in refused(write("u.data", "1\t2\t3\t4\n"), columns="user=who")
+    assert "has known columns" in refused("demo", columns="user=who")
+    assert "has known columns" in refused("ml-100k", columns="user=who")
 
 
 def test_a_chosen_column_wins_over_a_known_name(write: Write) -> None:
@@ -148,7 +148,7 @@ def test_decimal_commas_and_a_least_rating(write: Write) -> None:
     data = load(str(path), min_rating=4)
     assert [(user, item) for user, item, _ in triples(data)] == [("a", "x"), ("b", "x")]
     assert understood(data).decimal_comma
-    assert "1 rows with a rating below 4 are no interactions" in understood(data).lines()
+    assert "1 rows with a rating below 4 do not count as interactions" in understood(data).lines()
     assert "no row has a rating of 9 or more (the most is 5)" in refused(path, min_rating=9)
     assert "has no ratings" in refused(write("b.csv", "user,item\na,x\n"), min_rating=1)
     assert "has no ratings" in refused("demo", min_rating=1)
@@ -189,7 +189,7 @@ def test_a_header_that_comes_again_is_no_user(write: Write) -> None:
     data = load(str(write("a.csv", f"user,item\n{rows}user,item\n{rows}")))
     assert (data.n_users, data.n_items) == (500, 7)
     assert understood(data).unreadable == 0
-    assert "1 rows say the header again and are left out" in said_of(data)
+    assert "1 rows repeat the header and are left out" in said_of(data)
     only = refused(write("b.csv", "user,item\nuser,item\n"))
     assert only.endswith("b.csv has a header and no rows; it needs at least one interaction")
 
@@ -233,7 +233,7 @@ def test_what_is_said_is_said_once(write: Write) -> None:
     data = load(str(write("a.csv", "user,item,title\na,x,X\na,x,X\nb,x,X\n")), min_interactions=1)
     said = said_of(data)
     assert len(said) == len(set(said))
-    assert "no times: held-out items are drawn at random, and models of sequences read a random order" in said
+    assert "no times: held-out items are drawn at random, and sequence models read histories in random order" in said
     left = load(str(write("b.csv", "user,item\na,x\na,y\nb,x\n")), min_interactions=2)
     assert said_of(left).count("1 users with fewer than 2 interactions left out") == 1
 

@@ -31,7 +31,7 @@ def test_registry_name_filter_and_notes(write: Write, tmp_path: Path) -> None:
     assert data.name == "filmtrust"
     assert size(data) == Size(2, 2, 4)
     assert data.notes == (
-        "1 rows with a rating of 0 or less are no interactions",
+        "1 rows with a rating of 0 or less do not count as interactions",
         "1 repeats of a user-item pair merged, the earliest kept",
         "1 users with fewer than 2 interactions left out",
     )

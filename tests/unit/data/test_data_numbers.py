@@ -41,7 +41,7 @@ def test_commas_in_ratings(write: Write, ratings: tuple[str, ...], mark: str, le
 
 def test_a_comma_that_may_mean_either_is_not_guessed(write: Write) -> None:
     ratings = (*["5"] * 500, "1,050", "20")
-    said = "rating '1,050' may have a decimal comma or one between thousands: write 1.05 or 1050"
+    said = "rating '1,050' may have a decimal comma or a thousands separator: write 1.05 or 1050"
     assert f"line 502: {said}" in refused(write("a.csv", table(ratings, ";")))
     assert said in refused(pa.table({"user": ["a", "b"], "item": ["x", "y"], "rating": ["1,050", "2"]}))
 
@@ -85,7 +85,7 @@ def test_an_empty_title_is_no_title(write: Write, kind: str, nothing: str) -> No
     text = "user,item,title\n" + "".join(",".join(row) + "\n" for row in zip(*columns.values(), strict=True))
     data = load(write("a.csv", text) if kind == "text" else pa.table(columns))
     assert there(data.titles).tolist() == ["X", "y", "Z"]
-    assert "1 items have no title; their id stands for it" in said_of(data)
+    assert "1 items have no title; their id is shown instead" in said_of(data)
     assert load(pa.table({**columns, "title": [None, None, None, nothing]})).titles is None
 
 

@@ -51,7 +51,7 @@ def test_the_last_rating_of_a_pair_is_what_a_user_thinks(write: Write, ratings: 
 
 
 def test_who_takes_back_everything_has_nothing(write: Write) -> None:
-    with pytest.raises(BadInput, match=r"of no user and item the last rating is 4 or more"):
+    with pytest.raises(BadInput, match=r"no user's last rating of an item is 4 or more"):
         load(write("a.csv", HEAD + "a,x,5,1\na,x,1,2\n"), min_rating=4)
 
 

@@ -126,7 +126,7 @@ def test_sequences(write: Write) -> None:
         ("3", "30", 1),
         ("10", "7", 0),
     ]
-    assert any("stands for time" in note for note in data.notes)
+    assert any("is taken as their order in time" in note for note in data.notes)
     assert any("1 repeats" in note for note in data.notes)
 
 
@@ -186,7 +186,7 @@ def test_titles_for_other_ids_are_left_out(write: Write) -> None:
     write("u.item", "6|Six|x\n")
     data = load(path)
     assert data.titles is None
-    assert any("knows none" in note for note in data.notes)
+    assert any("lists none" in note for note in data.notes)
 
 
 @pytest.mark.parametrize("ending", [".tsv", ".csv", ".tsv.gz", ".csv.gz", ".parquet"])
@@ -295,7 +295,7 @@ def test_qb_article_keeps_clicks(write: Write) -> None:
     text = "user_id,item_id,click,like,read\n1,5,1,0,1\n1,6,0,0,0\n2,5,1,1,1\n"
     data = load(write("QB-article.csv", text))
     assert triples(data) == [("1", "5", None), ("2", "5", None)]
-    assert data.notes == ("1 rows with a rating of 0 or less are no interactions",)
+    assert data.notes == ("1 rows with a rating of 0 or less do not count as interactions",)
 
 
 @pytest.mark.parametrize("header", ["user,item,timestamp\n", ""])
@@ -312,7 +312,7 @@ def test_published_files_forgive_repeats_and_a_torn_end(write: Write) -> None:
     data = assemble(readers.READERS["published"](path), "x")
     assert triples(data) == [("1", "5", 10), ("2", "6", 11)]
     assert data.notes == (
-        "r.csv: left out a last line that breaks off",
+        "r.csv: left out the last line, which is incomplete",
         "1 repeats of a user-item pair merged, the earliest kept",
     )
 

@@ -69,7 +69,7 @@ def test_columns_can_be_named_whatever_the_titles_look_like(write: Write, text: 
 def test_sequence_files_are_still_read(write: Write, text: str) -> None:
     data = load(write("s.txt", text))
     assert pairs(data) >= {("u1", "i1"), ("u1", "i5"), ("u2", "i3")}
-    assert "no times; the order of items in a line stands for time" in said_of(data)
+    assert "no times; the order of items in a line is taken as their order in time" in said_of(data)
 
 
 TABLE = b"user,item\na,x\nb,y\n"

@@ -88,7 +88,7 @@ def test_numbers_anywhere_in_a_state_are_looked_at() -> None:
         ({"HR@10": 2.1, "MRR@10": 0.0}, 2, "the sum 2.1 of HR@10 over 2 users"),
         ({"HR@10": -0.1, "MRR@10": 0.0}, 2, "the sum -0.1"),
         ({"HR@10": float("nan"), "MRR@10": 0.0}, 2, "the sum nan"),
-        ({"HR@10": 1.0, "MRR@10": 0.0}, 4, "of 4 users, of which there are 3"),
+        ({"HR@10": 1.0, "MRR@10": 0.0}, 4, "of 4 users, but there are only 3"),
         ({"HR@10": 1.0, "MRR@10": 0.0}, -1, "of -1 users"),
         ({}, 2, "not the protocol's"),
     ],

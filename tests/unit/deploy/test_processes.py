@@ -67,7 +67,7 @@ def test_all_addresses_of_ipv6_are_looked_for_on_its_loopback() -> None:
 def test_a_port_that_is_none_is_said_before_a_server_is_started(port: int, tmp_path: Path) -> None:
     """It was looked for there for five minutes."""
     make_server(tmp_path / "keys", [])
-    with pytest.raises(BadInput, match="is no port"):
+    with pytest.raises(BadInput, match="is not a port"):
         steps.server(tmp_path / "server", tmp_path / "keys", "127.0.0.1", port, said)
     assert not (tmp_path / "server").exists()
 

@@ -87,7 +87,7 @@ def test_lists_of_numbers_are_not_averaged(monkeypatch: pytest.MonkeyPatch) -> N
     """fedca-approx sends item numbers with its rows; without a word of its own on newcomers it is refused."""
     monkeypatch.setattr(FedCaApprox, "new_client", lambda self, server: None)
     chosen = {"data": "demo", "protocol": PROTOCOL, "rounds": 1, "settings": {"dim": 4, "rows": 8, "epochs": 1}}
-    with pytest.raises(BadInput, match="fedca-approx sends every client something of its own"):
+    with pytest.raises(BadInput, match="fedca-approx sends every client something personal"):
         execute(resolve("fedca-approx", chosen))
 
 

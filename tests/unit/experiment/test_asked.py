@@ -19,22 +19,22 @@ FRAME = pd.DataFrame([(u, (u * 7 + k * 3) % 40) for u in range(30) for k in rang
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda out: fedrec.run(None), "which method? None is no name; give one of fedrec.methods()"),  # type: ignore[arg-type]
+        (lambda out: fedrec.run(None), "which method? None is not a name; give one of fedrec.methods()"),  # type: ignore[arg-type]
         (lambda out: fedrec.run("popularity", data=None), "which data? give a name or a file"),
-        (lambda out: fedrec.run("popularity", settings=[1]), "settings=[1] is no mapping"),  # type: ignore[arg-type]
+        (lambda out: fedrec.run("popularity", settings=[1]), "settings=[1] is not a mapping"),  # type: ignore[arg-type]
         (lambda out: fedrec.run("popularity", roundz=1), "did you mean 'rounds'"),  # type: ignore[call-arg]
         (lambda out: fedrec.compare(["popularity"], seed=7, out=out), "compare takes seeds=[7]"),  # type: ignore[call-arg]
         (lambda out: fedrec.compare(["ease"], method="fcf", out=out), "compare takes methods=['fcf']"),  # type: ignore[call-arg]
         (lambda out: fedrec.compare(["popularity"], jobs=0, out=out), "jobs=0 is out of range; give 1 or more"),
-        (lambda out: fedrec.compare(None, out=out), "which methods? None is no list"),  # type: ignore[arg-type]
-        (lambda out: fedrec.compare(["popularity"], seeds=["a"], out=out), "seeds=['a'] is no list of seeds"),  # type: ignore[list-item]
-        (lambda out: fedrec.compare(["popularity"], seeds=1.5, out=out), "seeds=1.5 is no list of seeds"),  # type: ignore[arg-type]
-        (lambda out: fedrec.compare(["popularity"], settings=3, out=out), "settings=3 is no mapping"),  # type: ignore[arg-type]
+        (lambda out: fedrec.compare(None, out=out), "which methods? None is not a list"),  # type: ignore[arg-type]
+        (lambda out: fedrec.compare(["popularity"], seeds=["a"], out=out), "seeds=['a'] is not a list of seeds"),  # type: ignore[list-item]
+        (lambda out: fedrec.compare(["popularity"], seeds=1.5, out=out), "seeds=1.5 is not a list of seeds"),  # type: ignore[arg-type]
+        (lambda out: fedrec.compare(["popularity"], settings=3, out=out), "settings=3 is not a mapping"),  # type: ignore[arg-type]
         (lambda out: fedrec.tune(["ease"], method="fcf", out=out), "tune takes methods=['fcf']"),
         (lambda out: fedrec.tune(["ease"], test=True, out=out), "test=True: tune decides it itself"),
         (lambda out: fedrec.tune(["ease"], seeds=[1], out=out), "tune has no setting 'seeds'; did you mean 'seed'"),
         (lambda out: fedrec.tune(["ease"], jobs=0, out=out), "jobs=0 is out of range"),
-        (lambda out: fedrec.tune(["ease"], settings=[1], out=out), "settings=[1] is no mapping"),  # type: ignore[arg-type]
+        (lambda out: fedrec.tune(["ease"], settings=[1], out=out), "settings=[1] is not a mapping"),  # type: ignore[arg-type]
         (lambda out: fedrec.run("popularity", FRAME, columns={"user": "K, or so"}), "read the data with fedrec.load"),
     ],
 )  # fmt: skip
@@ -75,7 +75,7 @@ def test_ids_may_be_numbers_of_numpy() -> None:
     assert plain[0].item not in [one.item for one in left]
     assert len(result.recommend(np.array([1, 2]), 3)) == 6  # type: ignore[call-overload]
     assert result.recommend_history(np.int64(3), 2, exclude=None) == result.recommend_history([3], 2)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match=r"1\.5 is no user's id"):
+    with pytest.raises(BadInput, match=r"1\.5 is not a user's id"):
         result.recommend(1.5)  # type: ignore[call-overload]
-    with pytest.raises(BadInput, match=r"1\.5 is no item's id"):
+    with pytest.raises(BadInput, match=r"1\.5 is not an item's id"):
         result.recommend(1, exclude=1.5)  # type: ignore[call-overload]

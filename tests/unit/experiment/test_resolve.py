@@ -15,7 +15,7 @@ from fedrec.report.text.commands import run_command
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"delta": 1e-9}, "--delta belongs to --epsilon; give --set delta=1e-09"),
+        ({"delta": 1e-9}, "--delta works only with --epsilon; give --set delta=1e-09"),
         ({"epsilon": 5.0, "settings": {"delta": 0.5}}, "give --delta in place of --set delta"),
         (
             {"robust": "none", "robust_factor": 3.0},
@@ -23,7 +23,7 @@ from fedrec.report.text.commands import run_command
         ),
         ({"robust": "krum", "robust_factor": 3.0}, "this run has krum; leave --robust-factor out"),
         ({"robust": "bound+rows", "robust_share": 0.2}, "--robust-share is for --robust krum or trimmed"),
-        ({"settings": [1]}, "settings=[1] is no mapping; give names and values, such as settings={'dim': 16}"),
+        ({"settings": [1]}, "settings=[1] is not a mapping; give names and values, such as settings={'dim': 16}"),
     ],
 )
 def test_what_would_be_ignored_is_refused(given: dict[str, Any], said: str) -> None:

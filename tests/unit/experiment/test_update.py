@@ -230,7 +230,7 @@ def test_an_update_that_was_killed_before_its_first_round(csv: Path) -> None:
     with pytest.raises(Killed):
         update(Path("run"), rounds=1, out=Path("lost"), on_start=kill)
     Path("lost/checkpoint.safetensors").unlink()
-    with pytest.raises(BadInput, match="from which this update goes on; repeat it: fedrec update"):
+    with pytest.raises(BadInput, match="and this update continues from it; repeat it: fedrec update"):
         resume(Path("lost"))
 
 
@@ -239,10 +239,10 @@ def test_an_update_that_was_killed_before_its_first_round(csv: Path) -> None:
     [
         (FIRST, "nothing new: own.csv is what run learnt from"),
         ([(u, i, -t) for u, i, t in FIRST], "nothing new: own.csv has the interactions"),
-        (FIRST[1:], "learnt from 1 interaction that own.csv has no longer"),
-        ([row for row in ROWS if row[0] != "u003"], "learnt from 1 user that own.csv has no longer"),
+        (FIRST[1:], "learnt from 1 interaction that own.csv no longer has"),
+        ([row for row in ROWS if row[0] != "u003"], "learnt from 1 user that own.csv no longer has"),
         ([row for row in ROWS if row[1] != "i003"], "1 item and "),
-        ([(*FIRST[0][:1], "i000", 0), *FIRST[1:]], "learnt from 1 interaction that own.csv has no longer"),
+        ([(*FIRST[0][:1], "i000", 0), *FIRST[1:]], "learnt from 1 interaction that own.csv no longer has"),
     ],
 )
 def test_what_is_no_addition_is_refused_with_a_line_that_names_nobody(csv: Path, rows: list[Row], said: str) -> None:
@@ -289,7 +289,7 @@ def test_clients_with_several_users(csv: Path) -> None:
     fedrec.run("popularity", "own.csv", out="dealt", clients=5)
     given(ROWS)
     assert fedrec.update("run", rounds=1).json["data"]["clients"] == 7
-    with pytest.raises(BadInput, match=r"users of dealt belong to other clients now \(--clients deals users anew"):
+    with pytest.raises(BadInput, match=r"users of dealt belong to other clients now \(--clients spreads users anew"):
         fedrec.update("dealt")
 
 

@@ -208,7 +208,7 @@ def test_the_card_states_the_noise_of_the_sums_that_were_made(tmp_path: Path) ->
     """It said how many had to be honest in round 1 as planned, more than were in the sums that were repeated."""
     given: dict[str, Any] = {"secure": True, "epsilon": 4.0, "dropout": 0.5, "settings": {"dim": 2, "epochs": 1}}
     result = fedrec.run("fedavg", rounds=4, **given).json
-    found = re.search(r"sums of at least (\d+) clients .* whole if (\d+) of", result["privacy_card"]["trust"])
+    found = re.search(r"sums of at least (\d+) clients .* complete if (\d+) of", result["privacy_card"]["trust"])
     assert found is not None
     smallest, honest = map(int, found.groups())
     assert smallest == result["secure"]["smallest_cohort"]

@@ -55,7 +55,7 @@ def test_what_is_somebody_elses_stays(tmp_path: Path, name: str) -> None:
     settings = resolve("fedavg", GIVEN)
     with pytest.raises(BadInput, match="already used"):
         execute(settings, tmp_path)
-    with pytest.raises(BadInput, match="something else"):
+    with pytest.raises(BadInput, match="something other"):
         folder_state(tmp_path, settings)
     assert (tmp_path / name).read_text() == '{"my own": "data"}\n'
 

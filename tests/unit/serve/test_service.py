@@ -428,7 +428,7 @@ def test_batches_have_a_size(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ("options", "said"),
     [
         (("none",), "is not a run's folder"),
-        (("RUN", "--port", "99999"), "is no port"),
+        (("RUN", "--port", "99999"), "is not a port"),
         (("RUN", "--port", "TAKEN"), "cannot listen on 127.0.0.1"),
         (("RUN", "--host", "203.0.113.77", "--port", "0"), "cannot listen on 203.0.113.77"),
         (("RUN", "--port", "0", "--token-file", "short.txt"), "at least 16 letters"),

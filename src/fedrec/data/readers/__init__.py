@@ -54,5 +54,5 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Rows:
     if not columns:
         return READERS[form](path)
     if form not in NAMED:
-        raise BadInput(f"{path} names no columns, so --columns has nothing to choose from")
+        raise BadInput(f"{path} has no column names, so --columns has nothing to choose from")
     return READERS[form](path, chosen=columns)

@@ -81,7 +81,7 @@ def as_utf8(data: bytes, path: Path, encoding: str | None = None) -> tuple[bytes
             try:
                 return data.decode(name).encode("utf-8"), name
             except UnicodeError as problem:
-                raise BadInput(f"{path} begins as {name} and is not; save it as UTF-8") from problem
+                raise BadInput(f"{path} begins like {name} but is not; save it as UTF-8") from problem
     if data.isascii():
         return data, "utf-8"
     if encoding is not None:

@@ -106,7 +106,7 @@ def from_table(
     if cut_end:
         whole = table.without_torn_end(len(names))
         if whole is not table:
-            notes.append(f"{table.path.name}: left out a last line that breaks off")
+            notes.append(f"{table.path.name}: left out the last line, which is incomplete")
         table = whole
     wanted = [name for name in names if name in columns.KNOWN]
     parsed = table.parse(names, header_lines, wanted, share)
@@ -130,7 +130,7 @@ def from_table(
             raise table.no_rows()
         if again.any():
             faults.headers = again
-            notes.append(f"{again.sum()} rows say the header again and are left out")
+            notes.append(f"{again.sum()} rows repeat the header and are left out")
     return meanings.rows_of(
         {name: parsed.data[name] for name in wanted},
         faults,

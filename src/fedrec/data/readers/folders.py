@@ -31,7 +31,7 @@ def only_table(folder: Path) -> Path:
     if len(tables) == 1 and not parts:
         return tables[0]
     names = limits.names([path.name for path in sorted([*tables, *parts])]) or "no data file"
-    raise BadInput(f"{folder} holds {names}; name one file, or make it a ready split (train, valid, test)")
+    raise BadInput(f"{folder} holds {names}; name one file, or make the folder a ready split (train, valid, test)")
 
 
 def _known(files: list[Path], parts: list[Path], pattern: str) -> list[Path]:

@@ -53,8 +53,8 @@ def rows_of(
         faults.add(
             ratings.unclear,
             lambda row: (
-                f"rating {_shown(columns, 'rating', row)} may have a decimal comma or one between thousands: "
-                "write 1.05 or 1050"
+                f"rating {_shown(columns, 'rating', row)} may have a decimal comma or a thousands separator: write "
+                "1.05 or 1050"
             ),
             fatal=True,
         )

@@ -47,7 +47,9 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
     for what in ("times", "clients", "ratings"):
         if len({getattr(piece, what) is None for piece in rows}) > 1:
             lacking = next(files[part].name for part, piece in pieces if getattr(piece, what) is None)
-            raise BadInput(f"{folder}: {lacking} has no {what[:-1]} column, the other parts have; give all or none")
+            raise BadInput(
+                f"{folder}: {lacking} has no {what[:-1]} column, but the other parts have; give it to all or none"
+            )
     first_row = np.concatenate([[0], np.cumsum([len(piece) for piece in rows])])
 
     def place(row: int) -> str:
@@ -85,5 +87,5 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
     if not stray:
         return titled
     # a split may have renumbered its items; titles of other ids would then be wrong titles
-    note = f"{stray} items of the split are not in movies.dat, so its ids are others: no titles"
+    note = f"{stray} items of the split are not in movies.dat, so its ids must be different: no titles"
     return replace(whole, notes=(*whole.notes, note))

@@ -54,7 +54,7 @@ def read(path: Path) -> Rows:
         items=items,
         times=place_in_line,
         place=place,
-        notes=("no times; the order of items in a line stands for time",),
+        notes=("no times; the order of items in a line is taken as their order in time",),
         understood=Understood(
             path.name, "one line per user", len(each), times="the order in a line", encoding=encoding
         ),

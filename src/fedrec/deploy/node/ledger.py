@@ -31,9 +31,7 @@ class NodeLedger:
         """The ledger as it stands; a damaged one is an error, never a fresh start."""
         if not self.path.is_file():
             return Ledger.empty()
-        found, about = load_state(
-            self.path, expect(dict[str, np.ndarray]), "without its ledger a node gives nothing out"
-        )
+        found, about = load_state(self.path, expect(dict[str, np.ndarray]), "a node sends nothing without its ledger")
         charges = (Charge(**{**one, "spent": Spent(**one["spent"])}) for one in json.loads(about["charges"]))
         return Ledger(found["keys"], found["accounts"], tuple(charges))
 

@@ -161,7 +161,7 @@ def _named(data: str) -> str:
 def refuse_whole_users(settings: RunSettings) -> None:
     """A node serves its own users, who all take part."""
     if find_protocol(settings.protocol).whole_users:
-        raise BadInput(f"protocol {settings.protocol} needs users whom no node has; use it with --runtime simulate")
+        raise BadInput(f"protocol {settings.protocol} needs users that no node has; use it with --runtime simulate")
 
 
 def refuse_global(settings: RunSettings) -> None:
@@ -176,9 +176,9 @@ def refuse_global(settings: RunSettings) -> None:
     if settings.evaluate_users is not None:
         raise BadInput("a sample of all users cannot be drawn where users stay on their nodes; leave it out")
     if settings.copies != 1:
-        raise BadInput("users of nodes are there once; leave --copies out")
+        raise BadInput("each node holds a user only once; leave --copies out")
     if settings.clients is not None:
-        raise BadInput("nodes say themselves who their clients are (a client column); leave --clients out")
+        raise BadInput("each node says who its clients are (a client column); leave --clients out")
 
 
 def into_catalogue(data: Interactions, catalogue: tuple[str, ...]) -> Interactions:

@@ -98,7 +98,7 @@ def read_catalogue(path: Path) -> tuple[str, ...]:
     lines = [line.strip() for line in path.read_text(encoding="utf-8").split("\n")]
     listed = [line for line in lines if line]
     if len(listed) < 2:
-        raise BadInput(f"{path} lists {len(listed)} items; a catalogue has at least 2, one id a line")
+        raise BadInput(f"{path} lists {len(listed)} items; a catalogue has at least 2, one id per line")
     if len(set(listed)) < len(listed):
         twice = next(item for item in listed if listed.count(item) > 1)
         raise BadInput(f"{path} lists {twice!r} twice; list each item once")

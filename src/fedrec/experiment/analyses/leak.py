@@ -29,7 +29,7 @@ def expected(task: Task, negatives: int, rounds: Sequence[int], k: int = 10) -> 
     if not sampled:
         raise BadInput(f"{task.protocol.name} ranks no sampled items; choose a protocol that does, e.g. paper-fedca")
     if (task.test.counts > 1).any():
-        raise BadInput(f"{task.data.name} holds several test items of a user; this analysis is of one held-out item")
+        raise BadInput(f"{task.data.name} has several test items per user; this analysis needs a single held-out item")
     evaluated = task.test.counts == 1
     pool = np.maximum(1, task.data.n_items - task.exclude.counts[evaluated])
     missed = 1 - 1 / pool if task.protocol.leaky else np.ones(len(pool))

@@ -42,7 +42,7 @@ def two_views(run: Path, client: str | None = None, depth: int = 50, p: float = 
     method: Any = prepared.method
     if not isinstance(method, TwoViews):
         raise BadInput(
-            f"{run} is a run of {method.name}, which has no two views of an item; give runs of fed3cr, fedrap"
+            f"{run} is a run of {method.name}, which does not have two views of an item; give runs of fed3cr, fedrap"
         )
     ids = prepared.people.client_ids
     if client is not None and client not in ids:
@@ -67,7 +67,9 @@ def view_parts(method: str, given: dict[str, Any], on_round: OnRound | None = No
     Series are ``METHOD, full`` and so on; the metric :data:`SPREAD` is of the scores themselves.
     """
     if method not in METHODS:
-        raise BadInput(f"{method} has no two views of an item; give {', '.join(METHODS)}, or folders of their runs")
+        raise BadInput(
+            f"{method} does not have two views of an item; give {', '.join(METHODS)}, or folders of their runs"
+        )
     rounds = resolve(method, given).rounds
     prepared = prepare(resolve(method, {"evaluate_every": max(1, rounds // 10), **given}))
     points: list[Point] = []
