@@ -71,6 +71,12 @@ BROKEN: dict[str, tuple[Any, ...]] = {
             "keyed.uniform(keys.clients(block, 'b'), world.n_items)",
         ),
     ),
+    "its upload marks the items that its users have": (
+        "6",
+        "private field 'bias' leave",
+        ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    hidden: np.ndarray = per_client()\n"),
+        ("Sent(trained.rows)", "Sent(trained.rows, bias)"),
+    ),
     "what is private can be encoded": (
         "6",
         "private state (Kept) can be encoded",
