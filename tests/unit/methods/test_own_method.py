@@ -21,6 +21,7 @@ from fedrec.core.participation import Participation
 from fedrec.core.population import population
 from fedrec.core.state import flatten
 from fedrec.data.load import load
+from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods import registry
 from fedrec.simulate.runtime import Simulator
@@ -112,9 +113,16 @@ def test_it_obeys_the_laws(biased: Any) -> None:
 
 
 def test_its_settings_are_checked(biased: Any) -> None:
-    from fedrec.errors import BadInput
-
     with pytest.raises(BadInput, match="bias_rate"):
         fedrec.run("biased", data="demo", settings={"bias_rat": 0.1})
     with pytest.raises(BadInput, match="bias_rate"):
         fedrec.run("biased", data="demo", settings={"bias_rate": 7})
+
+
+@pytest.mark.parametrize("items", [slice(None, -1), slice(3, None), 0])
+def test_scores_of_too_few_items_are_refused(biased: Any, monkeypatch: pytest.MonkeyPatch, items: Any) -> None:
+    """Figures came out of memory beside the scores, and nothing was said."""
+    whole = biased.Biased.score
+    monkeypatch.setattr(biased.Biased, "score", lambda *given: whole(*given)[:, items])
+    with pytest.raises(BadInput, match=r"scores have the shape \[.*\]; they must be one row a user with \d+ items"):
+        fedrec.run("biased", data="demo", rounds=1, settings={"dim": 4, "epochs": 1})
