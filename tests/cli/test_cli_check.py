@@ -71,6 +71,17 @@ BROKEN: dict[str, tuple[Any, ...]] = {
             "keyed.uniform(keys.clients(block, 'b'), world.n_items)",
         ),
     ),
+    "its upload marks the items that its users have": (
+        "6",
+        "private field 'bias' leave",
+        ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    hidden: np.ndarray = per_client()\n"),
+        ("Sent(trained.rows)", "Sent(trained.rows, bias)"),
+    ),
+    "its scores leave out an item": (
+        "2",
+        "must be one row a user with",
+        ("return scores if items is None", "return scores[:, :-1] if items is None"),
+    ),
     "what is private can be encoded": (
         "6",
         "private state (Kept) can be encoded",

@@ -35,6 +35,12 @@ class Held:
         return Held(self.targets.take(users), self.masked.take(users), drawn, self.numbers)
 
 
+def require_items(scores: Float32, n_items: int) -> None:
+    """Refuse scores that are not ``[users, n_items]``: kernels would read what lies beside them."""
+    if scores.ndim != 2 or scores.shape[1] != n_items:
+        raise BadInput(f"scores have the shape {list(scores.shape)}; they must be one row a user with {n_items} items")
+
+
 def require_finite(scores: Float32, who: Int64 | None = None) -> None:
     """Refuse scores ``[users, n_items]`` that no order can be made of; row ``i`` is of the user at ``who[i]``."""
     # one pass without a temporary: a sum is finite only if every term is, save for overflow, checked below

@@ -20,6 +20,7 @@ from fedrec.experiment.jobs import Job
 from fedrec.experiment.prepare import SharedData
 from fedrec.experiment.worker import UnderWay, Worker, make, ready, started
 from fedrec.memory import available_mb
+from fedrec.methods.registry import refuse_unknown_elsewhere
 from fedrec.report.model.comparison import NOT_YET
 from fedrec.report.model.runs import FinishedRun, load_run
 from fedrec.runs.alone import alone
@@ -75,6 +76,8 @@ def carry_out(
             with suppress(BadInput):  # a damaged one is named when it is read
                 estimate.add(job.settings, RunFolder(job.folder).result()["seconds"]["total"])
     open_jobs = [job for job in jobs if job.state != "finished"]
+    if parallel > 1:
+        refuse_unknown_elsewhere(job.settings.method for job in open_jobs)
     with ExitStack() as held:
         for place in sorted({job.folder.parent for job in open_jobs}):
             held.enter_context(alone(place))

@@ -77,11 +77,19 @@ def _shows(values: Any, crossed: bytes) -> bool:
     rows = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
     if rows.shape[1] < TELLING:
         return False
-    for row in rows:
-        part = row[np.flatnonzero(row)[:1].sum() :][: 4 * TELLING]  # from its first number that is not zero
-        if len(set(part.tolist())) >= TELLING and part.astype(np.float32).tobytes() in crossed:
-            return True
-    return False
+    return any(len(part) and part.astype(np.float32).tobytes() in crossed for part in map(_telling, rows))
+
+
+def _telling(row: Any) -> Any:
+    """The part of a row that says whose it is, from its first number that is not zero; empty where none does."""
+    places = np.flatnonzero(row)
+    if not len(places):
+        return row[:0]
+    part = row[places[0] :][: 4 * TELLING]
+    if len(set(part.tolist())) >= TELLING:
+        return part
+    whole = row[places[0] : places[-1] + 1]  # equal marks at items: where they stand is the history
+    return whole if np.count_nonzero(np.diff(whole != 0)) >= 2 * TELLING else row[:0]
 
 
 def strangers_are_refused(method: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ def register(kind: Kind) -> Kind:
     >>> @register
     ... class Mine(Method): ...           # doctest: +SKIP
     """
+    if kind.name in BUILT_IN:  # its runs would be taken for the other's, and other processes would run the other
+        raise BadInput(f"{kind.name!r} is the name of a method that is built in; give {kind.__name__} another")
     _registered[kind.name] = kind
     return kind
 
@@ -83,7 +86,7 @@ def registered() -> dict[str, Kind]:
 
 
 def forget(name: str) -> None:
-    """Undo :func:`register`; a method that is built in under this name is known again."""
+    """Undo :func:`register`."""
     _registered.pop(name, None)
 
 
@@ -114,6 +117,30 @@ def name_of(word: str) -> str:
 def _files() -> list[str]:
     """Files that the environment names: its user trusts them. A run's folder cannot name any."""
     return [word.strip() for word in os.environ.get(FILES, "").split(";") if word.strip()]
+
+
+def refuse_unknown_elsewhere(names: Iterable[str]) -> None:
+    """Methods that only this program knows are bad input where processes of their own shall run them.
+
+    Those find what is built in, what an installed package announces, and what :data:`FILES` names.
+    """
+    installed = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)}
+    for name in sorted({*names} & {*_registered} - installed):
+        kind = _registered[name]
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        where = f"{file or 'FILE.py'}:{kind.__name__}"
+        if file is None or where not in _resolved(_files()):
+            first = "" if file else "write it to a file, "
+            raise BadInput(
+                f"{name} is known to this program alone, and not to the processes that shall run it; {first}"
+                f"name it {where!r}, or take one job"
+            )
+
+
+def _resolved(words: Iterable[str]) -> list[str]:
+    """``FILE.py:Class`` with the whole path of the file."""
+    parts = (word.rpartition(":") for word in words)
+    return [f"{Path(file).resolve()}:{kind}" for file, _, kind in parts]
 
 
 def names() -> list[str]:

@@ -12,6 +12,7 @@ from fedrec.core.messages import Float32
 from fedrec.core.population import Population, newcomers
 from fedrec.data.ragged import Int64, segments
 from fedrec.evaluation.collecting import Collecting, evaluated_users
+from fedrec.evaluation.held import require_items
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import PARTS, Part, Task
 from fedrec.memory import MIB
@@ -53,6 +54,7 @@ class Evaluation:
 
     def add(self, clients: Int64, scores: Float32) -> None:
         """Scores ``[users of these clients, n_items]``."""
+        require_items(scores, self.people.world.n_items)
         self.collecting.add(segments(self.people.block.user_start, clients), scores)
 
     def add_all(self, clients: Int64, known: Clients | Collected, at_once: int) -> None:

@@ -21,6 +21,7 @@ from fedrec.core.participation import Participation
 from fedrec.core.population import population
 from fedrec.core.state import flatten
 from fedrec.data.load import load
+from fedrec.errors import BadInput
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.methods import registry
 from fedrec.simulate.runtime import Simulator
@@ -112,9 +113,48 @@ def test_it_obeys_the_laws(biased: Any) -> None:
 
 
 def test_its_settings_are_checked(biased: Any) -> None:
-    from fedrec.errors import BadInput
-
     with pytest.raises(BadInput, match="bias_rate"):
         fedrec.run("biased", data="demo", settings={"bias_rat": 0.1})
     with pytest.raises(BadInput, match="bias_rate"):
         fedrec.run("biased", data="demo", settings={"bias_rate": 7})
+
+
+@pytest.mark.parametrize("items", [slice(None, -1), slice(3, None), 0])
+def test_scores_of_too_few_items_are_refused(biased: Any, monkeypatch: pytest.MonkeyPatch, items: Any) -> None:
+    """Figures came out of memory beside the scores, and nothing was said."""
+    whole = biased.Biased.score
+    monkeypatch.setattr(biased.Biased, "score", lambda *given: whole(*given)[:, items])
+    with pytest.raises(BadInput, match=r"scores have the shape \[.*\]; they must be one row a user with \d+ items"):
+        fedrec.run("biased", data="demo", rounds=1, settings={"dim": 4, "epochs": 1})
+
+
+def test_the_name_of_another_method_is_refused(biased: Any) -> None:
+    """It was taken: its runs said `fedavg`, and with several jobs the built-in one was run in its place."""
+    with pytest.raises(BadInput, match="'fedavg' is the name of a method that is built in; give Mine another"):
+        registry.register(type("Mine", (biased.Biased,), {"name": "fedavg"}))
+    assert registry.find("fedavg").__module__ == "fedrec.methods.fedavg"
+
+
+def test_processes_of_their_own_are_refused_a_method_that_only_this_program_knows(
+    biased: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All others were trained first, and its runs failed with "unknown method 'biased'"."""
+    monkeypatch.setenv(registry.FILES, "")
+    file = str(tmp_path / "biased_example.py")
+    for call in (fedrec.compare, fedrec.tune):
+        with pytest.raises(BadInput, match="biased is known to this program alone"):
+            call(["biased", "fcf"], data="demo", rounds=1, jobs=2, out=tmp_path / call.__name__)
+        assert not list(tmp_path.glob(f"{call.__name__}/**/settings.yaml"))
+    with pytest.raises(BadInput, match=re.escape(f"name it '{file}:Biased', or take one job")):
+        registry.refuse_unknown_elsewhere(["biased"])
+    monkeypatch.setenv(registry.FILES, f"{file}:Biased")
+    registry.refuse_unknown_elsewhere(["biased", "fcf"])
+
+
+def test_a_method_of_a_notebook_has_no_file_to_name(biased: Any) -> None:
+    registry.register(type("Mine", (biased.Biased,), {"name": "mine", "__module__": "__nowhere__"}))
+    try:
+        with pytest.raises(BadInput, match=r"write it to a file, name it 'FILE\.py:Mine', or take one job"):
+            registry.refuse_unknown_elsewhere(["mine"])
+    finally:
+        registry.forget("mine")

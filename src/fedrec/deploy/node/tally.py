@@ -12,7 +12,7 @@ from fedrec.data.ragged import Int64, segments
 from fedrec.deploy.messages.letters import Answer
 from fedrec.deploy.node.share import Share
 from fedrec.evaluation.collecting import Collecting
-from fedrec.evaluation.held import Held
+from fedrec.evaluation.held import Held, require_items
 from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.evaluation.sums import MetricSums
 from fedrec.evaluation.task import Part
@@ -37,6 +37,7 @@ class Tally:
         What is not finite counts as 0: the server chooses what scores are made with, and an error would tell it whose
         are not.
         """
+        require_items(scores, self.share.block.n_items)
         fine = np.nan_to_num(np.asarray(scores), nan=0.0, posinf=0.0, neginf=0.0)
         self.collecting.add(segments(self.share.block.user_start, clients), fine)
 

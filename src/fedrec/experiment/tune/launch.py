@@ -21,6 +21,7 @@ from fedrec.experiment.tune.study import Budget, Study, plan
 from fedrec.experiment.tune.worker import Worker
 from fedrec.experiment.worker import own_process
 from fedrec.extras import needs
+from fedrec.methods.registry import refuse_unknown_elsewhere
 from fedrec.report.model.search import Trial
 
 POLL_SECONDS = 1.0
@@ -113,6 +114,8 @@ def carry_out(
     state = State(studies, jobs)
     if not start:
         return state.look()
+    if jobs > 1 or launcher != "process":
+        refuse_unknown_elsewhere(study.method for study in studies)
     open_all(studies)
     deadline = float("inf") if order.budget.hours is None else time.monotonic() + 3600 * order.budget.hours
 
