@@ -123,6 +123,8 @@ class Method(ABC, Generic[S, P, U, D]):
     """Fields of state whose values are numbers of items."""
     follows_history: ClassVar[bool] = False
     """Whether what a client sends follows from its history and its download alone: nothing drawn, nothing kept."""
+    search: ClassVar[dict[str, Any]] = {}
+    """What ``fedrec tune`` searches, by setting: ``{"low": 1, "high": 9, "log": True}`` or ``{"choices": [1, 3]}``."""
     private_form: ClassVar[dict[str, Any]] = {}
     """Settings that a privacy budget (``--epsilon``) brings with it."""
     Settings: ClassVar[type[Any]]

@@ -47,6 +47,8 @@ class Reference(ABC, Generic[S]):
     """Steps by default."""
     anew: ClassVar[tuple[str, ...]] = ()
     """Fields of the state that the next step makes again: they begin empty where the data has grown."""
+    search: ClassVar[dict[str, Any]] = {}
+    """What ``fedrec tune`` searches, as of a :class:`~fedrec.core.method.Method`."""
     reads_histories: ClassVar[bool] = True
     """Whether scores follow from a user's history alone, so that somebody new can be served."""
 

@@ -1,4 +1,5 @@
-"""What of a method is searched when it is tuned, as data: ranges with their reasons (``recipes/spaces/*.yaml``).
+"""What of a method is searched when it is tuned, as data: ranges with their reasons (``recipes/spaces/*.yaml``), or
+what the class of a method of one's own says (``search``).
 
 An entry names its ``methods``; later entries refine earlier ones, as recipes do. A range is ``{low, high, log?, why}``
 (whole numbers where both ends are) or ``{choices, why}``. ``fixed`` holds settings of every trial but the first, which
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedrec.errors import BadInput, unknown
+from fedrec.methods.registry import find
 from fedrec.recipes import contents
 
 
@@ -103,4 +106,36 @@ def space(method: str) -> Space:
                 ranges[key] = Range(key, **{**said, "choices": tuple(said.get("choices", ()))})
             fixed |= entry.get("fixed", {})
             about |= {key: entry[key] for key in ("rounds", "device") if key in entry}
-    return Space(method, ranges, fixed, **about)
+    return Space(method, ranges or _own(method), fixed, **about)
+
+
+def _own(method: str) -> dict[str, Range]:
+    """The ranges that a method's class states; what is wrong with them is bad input."""
+    kind = find(method)
+    fields = kind.Settings.model_fields
+    for key, said in kind.search.items():
+        if key not in fields:
+            raise unknown(f"setting in {method}'s search", key, fields)
+        if not _is_range(said):
+            forms = '{"low": 0.001, "high": 0.1, "log": True} or {"choices": [1, 3]}'
+            raise BadInput(f"{method}'s search for {key} is {said!r}; write it as {forms}")
+    return {
+        key: Range(key, **{"why": "", **said, "choices": tuple(said.get("choices", ()))})
+        for key, said in kind.search.items()
+    }
+
+
+def _is_range(said: Any) -> bool:
+    """Whether this is a list of choices, or two numbers in order, the first above 0 where their logarithm counts."""
+    if not isinstance(said, Mapping) or not set(said) <= {"low", "high", "log", "choices", "why"}:
+        return False
+    if "choices" in said:
+        return (
+            not {"low", "high"} & set(said) and isinstance(said["choices"], list | tuple) and len(said["choices"]) > 0
+        )
+    low, high = (_number(said.get(end)) for end in ("low", "high"))
+    return low < high and (low > 0 or not said.get("log", False))
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan

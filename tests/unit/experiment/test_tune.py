@@ -120,6 +120,43 @@ def test_the_planted_setting_is_found_without_a_look_at_test_data(
     assert again["metrics"]["test"]
 
 
+def test_a_method_of_ones_own_says_what_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._registered, "blurred", Blurred)
+    monkeypatch.setattr(Blurred, "search", {"x": {"low": 0.001, "high": 100.0, "log": True}})
+    assert space("blurred").ranges == {"x": Range("x", "", 0.001, 100.0, True)}
+    monkeypatch.setattr(Blurred, "search", {"x": {"choices": [0.1, 0.3]}})
+    assert space("blurred").size == 3
+
+
+@pytest.mark.parametrize(
+    ("search", "line"),
+    [
+        ({"y": {"low": 1, "high": 2}}, "unknown setting in blurred's search 'y'"),
+        ({"x": {"low": 2, "high": 1}}, "blurred's search for x is .*; write it as"),
+        ({"x": {"low": 0, "high": 1, "log": True}}, "blurred's search for x is"),
+        ({"x": {"low": 1}}, "blurred's search for x is"),
+        ({"x": {"choices": []}}, "blurred's search for x is"),
+        ({"x": {"low": 1, "high": 2, "step": 1}}, "blurred's search for x is"),
+        ({"x": [1, 2]}, "blurred's search for x is"),
+    ],
+)
+def test_a_search_that_is_none_is_bad_input(monkeypatch: pytest.MonkeyPatch, search: Any, line: str) -> None:
+    monkeypatch.setitem(registry._registered, "blurred", Blurred)
+    monkeypatch.setattr(Blurred, "search", search)
+    with pytest.raises(BadInput, match=line):
+        space("blurred")
+
+
+def test_a_method_without_a_search_space_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It had one trial of the fifteen that were asked for, and a table that called it tuned."""
+    monkeypatch.setitem(registry._registered, "blurred", Blurred)
+    order = launch.Order(("blurred", "popularity"), (SMALL,), {}, {}, Budget(trials=3, hours=0), tmp_path)
+    launch.carry_out(order)
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["blurred"]
+
+
 def test_a_study_is_rebuilt_from_its_folders(tmp_path: Path) -> None:
     tuned = study(tmp_path)
     Worker([tuned]).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -23,6 +24,8 @@ from fedrec.experiment.worker import own_process
 from fedrec.extras import needs
 from fedrec.methods.registry import refuse_unknown_elsewhere
 from fedrec.report.model.search import Trial
+
+log = logging.getLogger("fedrec.tune")
 
 POLL_SECONDS = 1.0
 GRACE = 45.0
@@ -116,6 +119,12 @@ def carry_out(
         return state.look()
     if jobs > 1 or launcher != "process":
         refuse_unknown_elsewhere(study.method for study in studies)
+    for method in dict.fromkeys(study.method for study in studies if study.unsearched):
+        log.warning(
+            "%s: no search space, so its own settings are the only trial; give its class one: "
+            'search = {"lr": {"low": 0.001, "high": 0.1, "log": True}}',
+            method,
+        )
     open_all(studies)
     deadline = float("inf") if order.budget.hours is None else time.monotonic() + 3600 * order.budget.hours
 

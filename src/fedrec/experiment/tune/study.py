@@ -101,6 +101,11 @@ class Study:
         """Trials there will be: no more than there are different ones."""
         return int(min(self.budget.trials, self.space.size))
 
+    @property
+    def unsearched(self) -> bool:
+        """Whether it has settings, but nobody says which of them to search."""
+        return not space(self.method).ranges and bool(find_method(self.method).Settings.model_fields)
+
     @cached_property
     def base(self) -> RunSettings:
         """The first trial's settings but for its length: the recipe as it stands."""
