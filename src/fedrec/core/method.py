@@ -179,6 +179,10 @@ class Method(ABC, Generic[S, P, U, D]):
         """Which clients add nothing to the method's sums, by what they are sent ``[clients]``; None: all add."""
         return None
 
+    def silent_of(self, server: S, clients: Int64) -> Any:
+        """The same of clients by what this server's state would send them, which most methods need not make."""
+        return None if type(self).silent is Method.silent else self.silent(self.download(server, clients))
+
     def not_summed(self) -> str | None:
         """Why no sum suffices with these settings, as the end of a sentence; None where one does."""
         if not self.card.sum_suffices:

@@ -159,7 +159,7 @@ class SecureSimulator(Simulator):
 
     def _idle(self, clients: Int64) -> set[str]:
         """Participants of whose clients among these none adds anything."""
-        silent = self.method.silent(self.method.download(self.server, self.people.block.clients[clients]))
+        silent = self.method.silent_of(self.server, self.people.block.clients[clients])
         if silent is None:
             return set()
         adding = np.unique(self.owner[clients[~silent]])

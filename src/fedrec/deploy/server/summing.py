@@ -280,7 +280,7 @@ class SecureFederation(Federation):
 
         def here(place: Place) -> Int64:
             positions = asks[place.name].positions
-            silent = self.method.silent(self.method.download(self.server, place.first + positions))
+            silent = self.method.silent_of(self.server, place.first + positions)
             return positions if silent is None else positions[~silent]
 
         return set(self._names(taken, here))
