@@ -12,6 +12,8 @@ both then run without a defence against hostile uploads, which version 0.1.0 did
 Processor seconds stand beside wall-clock seconds, because a busy machine stretches the latter. The last line of a data
 set adds them up over the methods, as ``--board`` rounds of each would take (fewer of those that learn nothing more); as
 a folder of the leaderboard, ``--board runs/leaderboard`` counts the rounds that each method's run there (seed 0) took.
+``--min-interactions 10 --evaluate-every 3 --no-models`` runs rounds as the leaderboard does: means are then over one
+cycle of that length, behind the first round.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def measure(method: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
 
     prepared.method.score = timed
     run_rounds(runtime, prepared.plan, Progress(), after)
-    counted = rows[1:] or rows
+    cycle = prepared.plan.evaluate_every
+    counted = (rows[1:] if cycle == 1 else rows[1 : 1 + cycle]) or rows
     means = {name: sum(row[name] for row in counted) / len(counted) for name in counted[0]}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     enough = prepared.plan.settled_after or 0
@@ -153,8 +156,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("methods", nargs="*")
     parser.add_argument("--data", action="append", help="data set; may repeat [ml-100k]")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="how many [3]; with --evaluate-every one cycle and two")
+    parser.add_argument("--evaluate-every", type=int, default=1, help="evaluate every so many rounds [1]")
+    parser.add_argument("--no-models", action="store_true", help="do not keep the best round's state")
     parser.add_argument("--protocol", default="strict")
+    parser.add_argument("--min-interactions", type=int, help="drop users with fewer [the data set's own filter]")
     parser.add_argument("--clients", type=int, help="spread users over this many clients")
     parser.add_argument("--memory-mb", type=int, help="working memory that blocks are sized for")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the method")
@@ -168,12 +174,15 @@ def main() -> None:
         print(json.dumps(measure(*json.loads(given.one))))
         return
     from_command_line: dict[str, Any] = {"rounds": given.rounds, "protocol": given.protocol, "device": given.device}
+    if given.evaluate_every > 1:  # the last round is always evaluated: it is not of the cycle
+        from_command_line |= {"rounds": given.evaluate_every + 2, "evaluate_every": given.evaluate_every}
+    if given.no_models:
+        from_command_line["keep_selected"] = False
     if given.before is not None:
         from_command_line["robust"] = "none"  # version 0.1.0 had no defence
-    if given.clients is not None:
-        from_command_line["clients"] = given.clients
-    if given.memory_mb is not None:
-        from_command_line["memory_mb"] = given.memory_mb
+    for name in ("min_interactions", "clients", "memory_mb"):
+        if getattr(given, name) is not None:
+            from_command_line[name] = getattr(given, name)
     if given.set:
         from_command_line["settings"] = dict(pair.split("=", 1) for pair in given.set)
     trees = {"now": OURS} if given.before is None else {"before": given.before.resolve(), "now": OURS}

@@ -73,8 +73,8 @@ class Code:
         return self.builder.fdiv(left, right)
 
     def root(self, vector: Any) -> Any:
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
-        root = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.sqrt.v{LANES}f32")
+        kind = ir.FunctionType(self.vector, [self.vector])
+        root = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.sqrt.v{self.vector.count}f32")
         return self.builder.call(root, [vector])
 
     def sum(self, vector: Any, start: Any = ir.Constant(_FLOAT, 0.0)) -> Any:

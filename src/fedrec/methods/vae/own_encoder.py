@@ -67,15 +67,16 @@ class OwnLayers:
         """Gradient of the inputs ``[rows]`` from that of the outputs ``[users, out]``; then one step."""
         self.deltas[:, epoch] = delta
         if self.kernel:
-            from fedrec.methods.vae.outer_kernel import step_layers
+            from fedrec.methods.vae.outer_kernel import step_layers, step_layers_otherwise
             from fedrec.threads import over_pieces
 
             back = self.weights.new_zeros(len(self.weights))
-            arguments = (
-                self.start, self.weights.numpy(), self.inputs.numpy(), self.deltas.numpy(),
-                epoch, np.float32(self.rate), self.adam, self.accumulate, want_back, back.numpy(),
-            )  # fmt: skip
-            over_pieces(step_layers, np.diff(self.start), arguments)
+            known = (self.start, self.weights.numpy(), self.inputs.numpy(), self.deltas.numpy())
+            now, wanted = (epoch, np.float32(self.rate)), (want_back, back.numpy())
+            if self.adam and not self.accumulate:
+                over_pieces(step_layers, np.diff(self.start), (*known, *now, *wanted))
+            else:
+                over_pieces(step_layers_otherwise, np.diff(self.start), (*known, *now, self.adam, *wanted))
             return back
         spread = delta[self.owners]  # [rows, out]
         back = (self.weights * spread).sum(1) if want_back else self.weights.new_zeros(len(self.weights))
