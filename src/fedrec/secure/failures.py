@@ -30,5 +30,12 @@ class TooFew(SecureFailure):
         self.repeat = repeat
 
 
+class FewTrained(TooFew):
+    """So few of a cohort have something to add that the others would hide nobody: another attempt would have no more."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, repeat=False)
+
+
 class WrongSum(SecureFailure):
     """The unmasked total does not fit its own check: it is thrown away, and the round is skipped."""

@@ -31,14 +31,14 @@ from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import SIZE, assign, sum_of_sums
 from fedrec.secure.contribution import LOSS, Guard, layout_of, loss_of, vector_of
 from fedrec.secure.course import Costs, Course
-from fedrec.secure.failures import TooFew
+from fedrec.secure.failures import FewTrained, TooFew
 from fedrec.secure.layout import Layout
 from fedrec.secure.messages import Kind
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
 from fedrec.secure.ring import Bits, Integers
-from fedrec.secure.rules import neighbourhood
 from fedrec.secure.simulate import Cohort, Level
+from fedrec.secure.trained import rules_among
 from fedrec.simulate.runtime import Simulator
 from fedrec.simulate.twins import with_twins
 
@@ -130,10 +130,12 @@ class SecureSimulator(Simulator):
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         layout, costs = self.layout, Costs()
-        courses = self._courses(number, chosen, answering, layout, costs, self._idle(chosen))
-        inside = [self._clients(course, answering) for course in courses]
-        if few := self._few(inside):  # who has nothing new adds nothing, and hides nobody
-            return self._skipped(f"round {number} is skipped: {few}; nothing was sent", evaluate)
+        try:
+            courses = self._courses(number, chosen, answering, layout, costs, self._idle(chosen))
+            inside = [self._clients(course, answering) for course in courses]
+            self._check_trained(inside)
+        except FewTrained as few:
+            return self._skipped(f"round {number} is skipped: {few}", evaluate)
         answering = np.concatenate(inside)
         before = time.perf_counter()
         done, keys = self._begin(answering, evaluate), Keys(self.seed, number)
@@ -147,15 +149,14 @@ class SecureSimulator(Simulator):
         cost, evaluated = self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
         return replace(cost, secure=costs.as_dict(len(answering), layout, plain)), evaluated
 
-    def _few(self, inside: list[Int64]) -> str:
-        """Why a sum would be one of too few, where some participants are known to add nothing to it."""
+    def _check_trained(self, inside: list[Int64]) -> None:
+        """Raise where of those who stayed too few have trained."""
         idle = self._idle(np.concatenate(inside))
         for clients in inside:
-            names = [self.names[owner] for owner in np.unique(self.owner[clients])]
-            trained = sum(name not in idle for name in names)
-            if 0 < trained < self.secure.least:
-                return f"{trained} of {len(names)} participants have trained, a secure sum needs {self.secure.least}"
-        return ""
+            names = {self.names[owner] for owner in np.unique(self.owner[clients])}
+            if 0 < len(names - idle) < self.secure.least:
+                had = f"{len(names - idle)} of {len(names)} participants have trained"
+                raise FewTrained(f"{had}, a secure sum needs {self.secure.least}; nothing was sent")
 
     def _idle(self, clients: Int64) -> set[str]:
         """Participants of whose clients among these none adds anything."""
@@ -190,7 +191,8 @@ class SecureSimulator(Simulator):
             )
         groups = assign(taking, self.seed, RUN, number, self.secure.cohort, idle).groups
         return [
-            self._course(number, cohort, list(group), answering, layout, costs) for cohort, group in enumerate(groups)
+            self._course(number, cohort, list(group), answering, layout, costs, idle)
+            for cohort, group in enumerate(groups)
         ]
 
     def _taking(self, chosen: Int64, answering: Int64) -> list[str]:
@@ -217,15 +219,23 @@ class SecureSimulator(Simulator):
             )
 
     def _course(
-        self, number: int, cohort: int, members: list[str], answering: Int64, layout: Layout, costs: Costs
+        self,
+        number: int,
+        cohort: int,
+        members: list[str],
+        answering: Int64,
+        layout: Layout,
+        costs: Costs,
+        idle: Collection[str],
     ) -> Course:
         chosen, why = self.secure, ""
         for attempt in range(chosen.attempts):
             if len(members) < chosen.least:
                 why = f"{len(members)} participants are left, {chosen.least} are needed"
                 break
-            rules = neighbourhood(len(members), chosen.dropout, chosen.colluding, least=chosen.least).rules
-            plan = Plan.of(RUN, number, members, layout, rules, cohort=cohort, attempt=attempt)
+            trained = sum(name not in idle for name in members)
+            rules = rules_among(len(members), trained, chosen.dropout, chosen.colluding, chosen.least)
+            plan = Plan.of(RUN, number, members, layout, rules, cohort=cohort, attempt=attempt, idle=idle)
             silent = self._silent(plan, answering)
             try:
                 return Course.of(plan, silent)

@@ -23,6 +23,8 @@ from fedrec.laws.small_runs import plan, run, simulator, world
 from fedrec.methods.fedease import FedEase
 from fedrec.secure.contribution import FREE, MOST_LOSS, Guard, Parts, layout_of, loss_of
 from fedrec.secure.failures import TooFew
+from fedrec.secure.plan import Plan
+from fedrec.secure.policy import Policy
 from fedrec.simulate.secured import SecureOptions, SecureSimulator
 
 
@@ -84,16 +86,33 @@ def test_a_sum_to_which_too_few_add_something_new_is_skipped() -> None:
     before = flatten(hidden.snapshot())[0]
     cost, evaluated = hidden.round(2, everyone[:22], everyone[:22], True)  # 20 of these are counted already
     assert cost.missing == (
-        "round 2 is skipped: 2 of 22 participants have trained, a secure sum needs 3; nothing was sent",
+        "round 2 is skipped: 2 of 22 members have trained, a secure sum needs 3; nothing was sent",
     )
     assert cost.participants == 0
     assert cost.upload == 0
     assert evaluated is not None
     after = flatten(hidden.snapshot())[0]
     assert all(np.array_equal(before[name], after[name]) for name in before)
-    cost, _ = hidden.round(3, everyone[:23], everyone[:23], False)
+    cost, _ = hidden.round(3, everyone[:23], everyone[:23], False)  # three may not sign: members refuse such a plan
+    assert cost.missing == (
+        "round 3 is skipped: 3 of 23 members have trained, too few to sign a sum where 5% of all may collude; "
+        "nothing was sent",
+    )
+    cost, _ = hidden.round(4, everyone[:24], everyone[:24], False)
     assert not cost.missing
-    assert hidden.server.counted[:23].all()
+    assert hidden.server.counted[:24].all()
+
+
+def test_plans_name_who_adds_nothing_as_members_of_a_federation_ask() -> None:
+    hidden: Any = simulator("fedease", world("tiny"), secure=SecureOptions(least=3))
+    everyone = np.arange(30)
+    hidden.round(1, everyone[:20], everyone[:20], False)
+    planned: list[Plan] = []
+    hidden.summed_up = lambda total: planned.append(total.plan)
+    hidden.round(2, everyone, everyone, False)
+    (plan_,) = planned
+    assert {plan_.members[place] for place in plan_.idle} == set(hidden.names[:20])
+    Policy(least_members=3).check(plan_, dict.fromkeys(plan_.members))  # type: ignore[arg-type]
 
 
 def test_a_number_beyond_its_bound_is_an_error_that_names_the_field() -> None:

@@ -35,7 +35,6 @@ from fedrec.deploy.server.exchange import Exchanged, Taken
 from fedrec.deploy.server.federation import Federation, TooFewNodes
 from fedrec.deploy.server.room import refuse_coarse
 from fedrec.deploy.server.roster import Place
-from fedrec.errors import BadInput
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
@@ -52,18 +51,18 @@ from fedrec.secure.noise import noisy_summands, summands_of
 from fedrec.secure.plan import Plan
 from fedrec.secure.policy import Policy
 from fedrec.secure.ring import Bits
-from fedrec.secure.rules import Rules, neighbourhood
+from fedrec.secure.rules import Rules
+from fedrec.secure.trained import rules_among
 
 log = logging.getLogger("fedrec.deploy")
 
 MADE_SILENT = "left out: the others fell silent where it did not"
 
 
-def rules_for(members: int, settings: RunSettings, adding: int = 0) -> Rules:
-    """How a cohort of so many is protected, of whom so many add to what is summed (0: all)."""
-    return neighbourhood(
-        members, settings.secure_dropout, settings.secure_colluding, least=settings.secure_least, adding=adding
-    ).rules
+def rules_for(members: int, settings: RunSettings, trained: int = 0) -> Rules:
+    """How a cohort of so many is protected, of whom so many have trained (0: all)."""
+    chosen = (settings.secure_dropout, settings.secure_colluding, settings.secure_least)
+    return rules_among(members, trained, *chosen)
 
 
 class SecureFederation(Federation):
@@ -329,20 +328,6 @@ class SecureFederation(Federation):
         sums = np.where(np.abs(sums - inside) <= error, inside, sums)
         return MetricSums(dict(zip(sorted(self.metrics.names), sums.tolist(), strict=True)), count)
 
-    def _rules(self, group: Sequence[str], trained: int) -> Rules:
-        """How a cohort is protected of which so many have trained. Who that is depends on the round: where they are too
-        few, another attempt would have no more."""
-        least, had = self.settings.secure_least, f"{trained} of {len(group)} members have trained"
-        if 0 < trained < least:
-            raise TooFew(f"{had}, a secure sum needs {least}; nothing was sent", repeat=False)
-        try:
-            return rules_for(len(group), self.settings, trained)
-        except BadInput:
-            if trained in (0, len(group)):
-                raise
-            why = f"too few to sign a sum where {self.settings.secure_colluding:.0%} of all may collude"
-            raise TooFew(f"{had}, {why}; nothing was sent", repeat=False) from None
-
     def _sums(
         self,
         number: int,
@@ -356,7 +341,7 @@ class SecureFederation(Federation):
         if len(members) < least:
             raise TooFew(f"{len(members)} participants, a secure sum needs {least}")
         groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort, idle).groups
-        every = [self._rules(group, len(set(group) - idle)) for group in groups]
+        every = [rules_for(len(group), self.settings, len(set(group) - idle)) for group in groups]
         attempt, sums = self._next_attempt(number), []
         for cohort, (group, rules) in enumerate(zip(groups, every, strict=True)):
             plan = Plan.of(
