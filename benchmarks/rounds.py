@@ -12,8 +12,8 @@ both then run without a defence against hostile uploads, which version 0.1.0 did
 Processor seconds stand beside wall-clock seconds, because a busy machine stretches the latter. The last line of a data
 set adds them up over the methods, as ``--board`` rounds of each would take (fewer of those that learn nothing more); as
 a folder of the leaderboard, ``--board runs/leaderboard`` counts the rounds that each method's run there (seed 0) took.
-``--min-interactions 10 --evaluate-every 3 --no-models`` runs rounds as the leaderboard does: means are then over one
-cycle of that length, behind the first round.
+The leaderboard has ``--min-interactions 10 --evaluate-every 3 --no-models``; with ``--evaluate-every`` the
+sum counts a share of the evaluations, which are made in every round here.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ def measure(method: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
 
     prepared.method.score = timed
     run_rounds(runtime, prepared.plan, Progress(), after)
-    cycle = prepared.plan.evaluate_every
-    counted = (rows[1:] if cycle == 1 else rows[1 : 1 + cycle]) or rows
+    counted = rows[1:] or rows
     means = {name: sum(row[name] for row in counted) / len(counted) for name in counted[0]}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     enough = prepared.plan.settled_after or 0
@@ -125,7 +124,7 @@ def rounds_on(board: str, method: str, data: str) -> int:
 
 
 def compare(
-    method: str, data: str, options: dict[str, Any], trees: dict[str, Path], repeats: int, board: str
+    method: str, data: str, options: dict[str, Any], trees: dict[str, Path], repeats: int, board: str, every: int = 1
 ) -> dict[str, float]:
     """Print the rows of one case; the processor seconds of its rounds on a board, by tree."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
@@ -148,7 +147,15 @@ def compare(
             f"{apart(runs['before'][0]['figures'], runs['now'][0]['figures']):.1e}",
             flush=True,
         )
-    return {name: least(name, ("cpu",)) * (runs[name][0]["enough"] or rounds_on(board, method, data)) for name in trees}
+
+    def counted(run: dict[str, Any]) -> float:
+        """Processor seconds of a round in which every so many are evaluated."""
+        return max(1e-9, float(run["cpu"]) - (1 - 1 / every) * float(run["evaluate"]))
+
+    return {
+        name: min(map(counted, runs[name])) * (runs[name][0]["enough"] or rounds_on(board, method, data))
+        for name in trees
+    }
 
 
 def main() -> None:
@@ -156,8 +163,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("methods", nargs="*")
     parser.add_argument("--data", action="append", help="data set; may repeat [ml-100k]")
-    parser.add_argument("--rounds", type=int, default=3, help="how many [3]; with --evaluate-every one cycle and two")
-    parser.add_argument("--evaluate-every", type=int, default=1, help="evaluate every so many rounds [1]")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--evaluate-every", type=int, default=1, help="the board's: every so many rounds [1]")
     parser.add_argument("--no-models", action="store_true", help="do not keep the best round's state")
     parser.add_argument("--protocol", default="strict")
     parser.add_argument("--min-interactions", type=int, help="drop users with fewer [the data set's own filter]")
@@ -174,12 +181,10 @@ def main() -> None:
         print(json.dumps(measure(*json.loads(given.one))))
         return
     from_command_line: dict[str, Any] = {"rounds": given.rounds, "protocol": given.protocol, "device": given.device}
-    if given.evaluate_every > 1:  # the last round is always evaluated: it is not of the cycle
-        from_command_line |= {"rounds": given.evaluate_every + 2, "evaluate_every": given.evaluate_every}
-    if given.no_models:
-        from_command_line["keep_selected"] = False
     if given.before is not None:
         from_command_line["robust"] = "none"  # version 0.1.0 had no defence
+    if given.no_models:
+        from_command_line["keep_selected"] = False
     for name in ("min_interactions", "clients", "memory_mb"):
         if getattr(given, name) is not None:
             from_command_line[name] = getattr(given, name)
@@ -191,7 +196,7 @@ def main() -> None:
     for data in given.data or ["ml-100k"]:
         spent = dict.fromkeys(trees, 0.0)
         for method in given.methods or ["fedavg"]:
-            own = compare(method, data, from_command_line, trees, given.repeats, given.board)
+            own = compare(method, data, from_command_line, trees, given.repeats, given.board, given.evaluate_every)
             spent = {name: spent[name] + own[name] for name in trees}
         hours = ", ".join(f"{name} {seconds / 3600:.2f}" for name, seconds in spent.items())
         print(f"  {data}, core hours of all methods (board {given.board}): {hours}", flush=True)

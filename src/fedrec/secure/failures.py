@@ -31,7 +31,7 @@ class TooFew(SecureFailure):
 
 
 class FewTrained(TooFew):
-    """So few of a cohort have something to add that the others would hide nobody: another attempt would have no more."""
+    """So few of a cohort have something to add that the others hide nobody: another attempt would have no more."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, repeat=False)

@@ -33,6 +33,8 @@ DRAIN_SECONDS = 2.0
 TOO_LARGE = f"the body is larger than {MOST_BYTES} bytes; ask for less at once"
 ENDING = "the service ends before this is answered; ask again"
 CLOSE = (b"connection", b"close")
+NOT_KEPT = (b"cache-control", b"no-store")
+"""Answers are about one person, and the next model's are others: nobody on the way keeps them."""
 
 
 class TooLarge(Exception):
@@ -78,8 +80,11 @@ class Passing:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = list(message.get("headers", ()))
+            if all(name != NOT_KEPT[0] for name, _ in headers):
+                headers.append(NOT_KEPT)
             if self.more and CLOSE not in headers:
-                message = {**message, "headers": [*headers, CLOSE]}
+                headers.append(CLOSE)
+            message = {**message, "headers": headers}
         elif self.more and not message.get("more_body"):
             await self.send({**message, "more_body": True})
             await self._drain()

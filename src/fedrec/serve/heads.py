@@ -16,7 +16,11 @@ HEAD_SECONDS = 20.0
 """Seconds from the beginning of a head to its end."""
 READ_SECONDS, READ_BYTES = 20.0, 1 << 18
 """In so many seconds who is answered takes so many bytes, or all that waits: until then it is kept in memory."""
-REFUSAL = b'{"error": "the head of this request is larger than %d bytes; ask for less at once"}' % MOST_HEAD
+TOO_LARGE = (
+    b"431 Request Header Fields Too Large",
+    b'{"error": "the head of this request is larger than %d bytes; ask for less at once"}' % MOST_HEAD,
+)
+NO_REQUEST = b"400 Bad Request", b'{"error": "this is no request that can be read; send one of HTTP/1.1"}'
 
 
 class LimitedHeads(HttpToolsProtocol):
@@ -61,9 +65,16 @@ class LimitedHeads(HttpToolsProtocol):
             self._head += len(data)
         super().data_received(data)
         if self._waiting is not None and self._head > MOST_HEAD and not self.transport.is_closing():
-            head = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\n"
-            self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(REFUSAL) + REFUSAL)
-            self.transport.close()
+            self._refuse(*TOO_LARGE)
+
+    def send_400_response(self, msg: str) -> None:
+        """What the parser cannot read is refused in one line of JSON, as everything is."""
+        self._refuse(*(TOO_LARGE if self._head > MOST_HEAD else NO_REQUEST))
+
+    def _refuse(self, status: bytes, content: bytes) -> None:
+        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncache-control: no-store\r\n" % status
+        self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(content) + content)
+        self.transport.close()
 
     def _begun(self) -> None:
         self._head, loop = 0, asyncio.get_running_loop()

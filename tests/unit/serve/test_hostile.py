@@ -119,7 +119,14 @@ def test_a_hostile_path_gets_an_answer(served: Running, path: str, status: int) 
     assert b"Traceback" not in answer
 
 
-@pytest.mark.parametrize("start", [b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000])
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET /" + b"a" * 70_000,
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000,
+    ],
+)
 def test_a_head_has_a_size(served: Running, start: bytes) -> None:
     answer = raw(served, start)
     assert answer.startswith(b"HTTP/1.1 431")
@@ -262,7 +269,25 @@ def test_who_still_sends_gets_to_read_why_not(closed: Running) -> None:
 def test_what_is_no_request_is_refused(served: Running, sent: bytes) -> None:
     answer = raw(served, sent)
     assert answer.split()[1][:1] == b"4"
+    assert set(json.loads(answer.partition(b"\r\n\r\n")[2])) == {"error"}
     assert served.get("/health").status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        request("GET /recommend/u001 HTTP/1.1"),
+        request("GET /recommend/nobody HTTP/1.1"),
+        request("GET /docs HTTP/1.1"),
+        request("DELETE /health HTTP/1.1"),
+        post(b'{"history": ["i003"]}'),
+        post(b"{"),
+        b"GET / HTTP/9.9\r\n\r\n",
+    ],
+)
+def test_nobody_on_the_way_keeps_an_answer(served: Running, sent: bytes) -> None:
+    head = raw(served, sent).partition(b"\r\n\r\n")[0].lower()
+    assert head.count(b"cache-control: no-store") == 1
 
 
 def test_an_unknown_item_costs_next_to_nothing(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:

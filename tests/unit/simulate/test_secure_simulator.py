@@ -85,9 +85,7 @@ def test_a_sum_to_which_too_few_add_something_new_is_skipped() -> None:
     hidden.round(1, everyone[:20], everyone[:20], False)
     before = flatten(hidden.snapshot())[0]
     cost, evaluated = hidden.round(2, everyone[:22], everyone[:22], True)  # 20 of these are counted already
-    assert cost.missing == (
-        "round 2 is skipped: 2 of 22 members have trained, a secure sum needs 3; nothing was sent",
-    )
+    assert cost.missing == ("round 2 is skipped: 2 of 22 members have trained, a secure sum needs 3; nothing was sent",)
     assert cost.participants == 0
     assert cost.upload == 0
     assert evaluated is not None
