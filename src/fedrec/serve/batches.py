@@ -1,10 +1,10 @@
-"""Asks that wait together are answered together, by one thread; a newer model takes over between two batches."""
+"""Asks that wait are answered together, by one thread; a newer model takes over between two batches."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -13,17 +13,14 @@ from fedrec.serve.asking import Ask, QueueFull
 from fedrec.serve.counts import Counts
 from fedrec.serve.model import Answer, Model
 from fedrec.serve.sources import Mark, Source
+from fedrec.serve.waiting import Queue
 
 log = logging.getLogger("fedrec.serve")
 
-AT_ONCE = 256
-"""Asks answered together, at most."""
 WAITING = 4_096
 """Asks that may wait, at most."""
 LOOK = 2.0
 """Seconds between two looks for a newer model."""
-
-Waiting = tuple[Ask, "asyncio.Future[Answer]"]
 
 
 class Batches:
@@ -33,7 +30,7 @@ class Batches:
         self.source, self.counts, self.most_waiting, self.look = source, counts, waiting, look
         self.mark: Mark = source.mark()
         self.model: Model = source.open()
-        self.queue: deque[Waiting] = deque()
+        self.queue = Queue()
         self._filled: asyncio.Event | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._thread = ThreadPoolExecutor(1, "fedrec-score")
@@ -57,7 +54,7 @@ class Batches:
             raise QueueFull(f"{len(self.queue)} asks are waiting already; try again in a moment")
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Answer]] = [loop.create_future() for _ in asks]
-        self.queue.extend(zip(asks, futures, strict=True))
+        self.queue.add(zip(asks, futures, strict=True))
         self._filled.set()
         return futures
 
@@ -66,10 +63,9 @@ class Batches:
         loop = asyncio.get_running_loop()
         while True:
             await self._filled.wait()
-            some = [self.queue.popleft() for _ in range(min(AT_ONCE, len(self.queue)))]
+            some, began = self.queue.next(), time.monotonic()
             if not self.queue:
                 self._filled.clear()
-            some = [one for one in some if not one[1].done()]  # who has gone is not waited for
             if not some:
                 continue
             self.counts.batch(len(some))
@@ -81,6 +77,7 @@ class Batches:
                     if not future.done():
                         future.set_exception(problem)
                 continue
+            self.queue.took(some, time.monotonic() - began)
             for (_, future), answer in zip(some, found, strict=True):
                 if not future.done():
                     future.set_result(answer)

@@ -24,7 +24,7 @@ from command_line import Cli
 from fedrec.deploy.ports import bound
 from fedrec.errors import BadInput
 from fedrec.experiment.open import opened
-from fedrec.serve import batches as batching
+from fedrec.serve import waiting
 from fedrec.serve.app import service
 from fedrec.serve.asking import MOST_BYTES, Ask
 from fedrec.serve.batches import Batches
@@ -411,7 +411,7 @@ def test_who_has_gone_is_not_waited_for(folder: Path) -> None:
 
 
 def test_batches_have_a_size(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "AT_ONCE", 8)
+    monkeypatch.setattr(waiting, "AT_ONCE", 8)
 
     async def scene() -> Counts:
         source = Batches(RunSource(folder), Counts())
