@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -21,12 +22,15 @@ from fedrec.deploy.node.summing import PARTS
 from fedrec.deploy.server.federation import TooFewNodes
 from fedrec.deploy.server.roster import Roster
 from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.summing import SecureFederation, rules_for
 from fedrec.errors import BadInput
 from fedrec.experiment.resolve import resolve
 from fedrec.laws.nodes import RUN, WORLD
 from fedrec.laws.small_runs import small_settings
 from fedrec.privacy.ledger import OwnerPolicy
+from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import Aggregator, SecureSum
+from fedrec.secure.course import Costs
 from fedrec.secure.failures import Refusal, TooFew
 from fedrec.secure.layout import Field, Layout
 from fedrec.secure.messages import Kind
@@ -353,3 +357,14 @@ def test_a_sum_is_charged_whatever_its_numbers_are(tmp_path: Path) -> None:
     spent = [NodeLedger(one.folder, OwnerPolicy()).read().spent() for one in made[3].options.values()]
     assert len({one.rho for one in spent}) == 1
     assert spent[1].rho > 0
+
+
+def test_members_who_are_away_are_waited_for_where_the_rest_are_too_few() -> None:
+    """Rules that fit seven members and none of six ended a run."""
+    chosen = RunSettings(method="fedavg", secure=True, secure_dropout=0.34, secure_colluding=0.2)
+    server: Any = SimpleNamespace(settings=chosen, seed=0, run="r")
+    members = [f"n{number}" for number in range(7)]
+    assert rules_for(7, chosen).neighbours
+    with pytest.raises(TooFew) as raised:
+        SecureFederation._sums(server, 2, members[:6], set(), cast(Any, None), Costs(), {})
+    assert raised.value.repeat

@@ -37,6 +37,8 @@ class Cost:
     """Who was asked and did not answer, or was left out, and why."""
     secure: dict[str, Any] | None = None
     """What secure sums cost, where they were used: cohorts, bytes of each step, seconds."""
+    unsent: bool = False
+    """Whether it is known beforehand that too few have anything to add, so that nobody sent anything."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,14 @@ class Record:
     bytes: dict[str, float]
     missing: tuple[str, ...] = ()
     secure: dict[str, Any] | None = None
+    unsent: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; ``secure`` only where there is something to say."""
+        """Plain values; ``secure`` and ``unsent`` only where there is something to say."""
         plain = asdict(self)
-        if self.secure is None:
-            del plain["secure"]
+        for name in ("secure", "unsent"):
+            if not plain[name]:
+                del plain[name]
         return plain
 
 
@@ -182,6 +186,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         bytes={"upload": cost.upload, "download": cost.download},
         missing=cost.missing,
         secure=cost.secure,
+        unsent=cost.unsent,
     )
 
 

@@ -16,6 +16,8 @@ from fedrec.robust.fields import View, weight_fields, with_numbers
 from fedrec.robust.median import lower_median
 from fedrec.robust.spool import Mapped
 
+PLAUSIBLE = 3.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
@@ -41,7 +43,7 @@ class RowBound:
 
     Recommendation's own: few clients touch a cold item's row, so that a client that spends all its change on that one
     row moves it alone. The usual largest row is the median over the round's clients. Fields that are not item tables
-    pass.
+    pass, but sizes by which clients are weighed: one that claims to have everything would weigh as much as a hundred.
     """
 
     factor: float = 1.0
@@ -53,6 +55,7 @@ class RowBound:
         ]
         names = dict.fromkeys(name for found in largest for name in found)
         limits = {name: self.factor * _usual(largest, name) for name in names}
+        caps = {name: _plausible_size(replies, name) for name in weight_fields(replies[0].upload)}
 
         def bounded(place: int, reply: Reply[Any]) -> Reply[Any]:
             over = {name: ~(found <= limits[name]) for name, found in largest[place].items()}  # what is no number, too
@@ -62,7 +65,7 @@ class RowBound:
                 for part in (view.parts(reply) if over else ())
                 if part.name in over
             ]
-            return view.filled(reply, changed) if changed else reply
+            return _capped(view.filled(reply, changed) if changed else reply, caps)
 
         return Mapped(replies, bounded)
 
@@ -121,6 +124,12 @@ def _factor(norms: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 def _median_size(replies: Sequence[Reply[Any]], name: str) -> float:
     return lower_median(lambda: (getattr(reply.upload, name) for reply in replies))
+
+
+def _plausible_size(replies: Sequence[Reply[Any]], name: str) -> float:
+    """Three times the size that one client in twenty exceeds: few have so much more, and few may claim it."""
+    sizes = np.concatenate([np.asarray(getattr(reply.upload, name), np.float64) for reply in replies])
+    return float(PLAUSIBLE * np.quantile(sizes, 0.95, method="lower"))
 
 
 def _capped(reply: Reply[Any], caps: dict[str, float]) -> Reply[Any]:

@@ -9,6 +9,7 @@ the row's centre is scaled by their share. What nobody but dishonest clients tou
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,7 +92,8 @@ class Centre:
     def middle(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The trimmed mean along the first axis."""
         ordered = np.sort(values.astype(np.float64), axis=0)
-        cut = min(int(self.trim * len(ordered)), (len(ordered) - 1) // 2)
+        # rounded up: of a row that few have changed, one of them may be dishonest
+        cut = min(math.ceil(self.trim * len(ordered) - 1e-9), (len(ordered) - 1) // 2)
         return np.asarray(ordered[cut : len(ordered) - cut].mean(0))
 
 

@@ -132,7 +132,7 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
     if summed is None:
         return cards.no_noise(f"the server sees sums of at least {smallest} participants (secure sums)")
     if method.contributes_once:  # a sum that was unmasked and lost: those in it were asked for their part again
-        lost = sum(record.participants == 0 for record in records)
+        lost = sum(record.participants == 0 and not record.unsent for record in records)
         summed = replace(summed, releases=min(summed.releases + lost, max(1, len(records))))
     by_nodes = settings.secure_by == "nodes"
     return cards.of_sums(

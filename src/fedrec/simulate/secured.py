@@ -130,12 +130,15 @@ class SecureSimulator(Simulator):
 
     def round(self, number: int, chosen: Int64, answering: Int64, evaluate: bool) -> tuple[Cost, Evaluated | None]:
         layout, costs = self.layout, Costs()
+        asked = answering if self.secure.nodes else chosen  # a node answers for those of its clients that do
         try:
-            courses = self._courses(number, chosen, answering, layout, costs, self._idle(chosen))
+            courses = self._courses(number, chosen, answering, layout, costs, self._idle(asked))
             inside = [self._clients(course, answering) for course in courses]
             self._check_trained(inside)
-        except FewTrained as few:
-            return self._skipped(f"round {number} is skipped: {few}", evaluate)
+        except TooFew as few:
+            if few.repeat:
+                raise
+            return self._skipped(f"round {number} is skipped: {few}", evaluate, isinstance(few, FewTrained))
         answering = np.concatenate(inside)
         before = time.perf_counter()
         done, keys = self._begin(answering, evaluate), Keys(self.seed, number)
@@ -155,8 +158,8 @@ class SecureSimulator(Simulator):
         for clients in inside:
             names = {self.names[owner] for owner in np.unique(self.owner[clients])}
             if 0 < len(names - idle) < self.secure.least:
-                had = f"{len(names - idle)} of {len(names)} participants have trained"
-                raise FewTrained(f"{had}, a secure sum needs {self.secure.least}; nothing was sent")
+                had = f"{len(names - idle)} of {len(names)} participants that stayed have trained"
+                raise TooFew(f"{had}, a secure sum needs {self.secure.least}", repeat=False)
 
     def _idle(self, clients: Int64) -> set[str]:
         """Participants of whose clients among these none adds anything."""
@@ -166,11 +169,11 @@ class SecureSimulator(Simulator):
         adding = np.unique(self.owner[clients[~silent]])
         return {self.names[owner] for owner in np.setdiff1d(self.owner[clients], adding)}
 
-    def _skipped(self, why: str, evaluate: bool) -> tuple[Cost, Evaluated | None]:
-        """A round of which nothing is sent: everybody and the server stay as they are."""
+    def _skipped(self, why: str, evaluate: bool, unsent: bool) -> tuple[Cost, Evaluated | None]:
+        """A round without a sum: everybody and the server stay as they are."""
         nobody = np.zeros(0, np.int64)
         cost, evaluated = self._end(nobody, nobody, evaluate, self._begin(nobody, evaluate), 0.0)
-        return replace(cost, missing=(why,)), evaluated
+        return replace(cost, missing=(why,), unsent=unsent), evaluated
 
     # who is with whom, and who falls silent when
 
@@ -234,16 +237,23 @@ class SecureSimulator(Simulator):
                 why = f"{len(members)} participants are left, {chosen.least} are needed"
                 break
             trained = sum(name not in idle for name in members)
-            rules = rules_among(len(members), trained, chosen.dropout, chosen.colluding, chosen.least)
+            try:
+                rules = rules_among(len(members), trained, chosen.dropout, chosen.colluding, chosen.least)
+            except BadInput as problem:
+                if not attempt:
+                    raise
+                why = str(problem)
+                break
             plan = Plan.of(RUN, number, members, layout, rules, cohort=cohort, attempt=attempt, idle=idle)
             silent = self._silent(plan, answering)
             try:
                 return Course.of(plan, silent)
             except TooFew as few:
+                if not few.repeat:  # its members sign no second list in this round
+                    why = f"no secure sum of cohort {cohort}, and nothing of it was used: {few}"
+                    raise TooFew(why, repeat=False) from None
                 costs.repeated += 1
                 why = str(few)
-                if not few.repeat:
-                    break
             gone = {plan.members[place] for place, step in silent.items() if step <= Kind.INPUT}
             members = [name for name in members if name not in gone]
         raise TooFew(f"round {number} has no secure sum of cohort {cohort}, and nothing of it was used: {why}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fedrec import keyed
 from fedrec.core.messages import Array, Float32, Limit, Rows, Upload, per_client
 from fedrec.core.method import Card, Keys, Reply
 from fedrec.core.state import flatten
@@ -118,6 +120,23 @@ def test_a_single_row_is_held_to_the_usual_row() -> None:
     assert (rows[1:] == bound[1:]).all()
 
 
+def test_who_claims_to_have_everything_weighs_no_more_than_a_few() -> None:
+    honest = list(range(1, 40))
+    _, sizes = folded("rows", uploads(lone([1.0] * 40), [*honest, 10**6]))
+    assert sizes.tolist() == [*honest, 3 * 38]  # 38 is exceeded by one in twenty
+    unlike = [1] * 38 + [3 * 38, 38]  # an honest client with much stays as it is
+    assert folded("rows", uploads(lone([1.0] * 40), unlike))[1].tolist()[:38] == [1] * 38
+
+
+def test_a_dishonest_client_moves_no_row_that_few_have_changed() -> None:
+    for others in range(2, 12):
+        tables = np.zeros((40, N_ITEMS, 2), np.float32)
+        tables[:others, 1] = [0.6, 0.8]
+        tables[39, 1] = [1e6, 1e6]
+        total, _ = folded("trimmed", uploads(tables), share=0.1)
+        assert total[1].max() < 40, others
+
+
 def test_median_and_trimmed_mean_by_hand() -> None:
     tables = np.zeros((10, N_ITEMS, 2), np.float32)
     tables[:, 0] = np.arange(1, 11)[:, None] * [1, 10]
@@ -154,10 +173,27 @@ def test_krum_leaves_out_who_is_far_from_the_others(places: int, monkeypatch: py
     assert left.tolist() == [0, 1, 2, 4, 5, 6, 7, 9, 10, 11]
 
 
+def test_a_change_that_cancels_in_krums_sketch_is_seen_all_the_same() -> None:
+    """The signs are drawn from the run's seed, which every node has."""
+    width = krum.PLACES
+    tables = np.random.default_rng(0).normal(size=(20, N_ITEMS, width)).astype(np.float32)
+    drawn = keyed.streams(keyed.stream(0, "krum"), np.arange(N_ITEMS * width, dtype=np.uint64))
+    place, sign = drawn % np.uint64(krum.PLACES), 1 - 2 * (drawn >> np.uint64(63)).astype(np.int64)
+    order = np.argsort(place, kind="stable")
+    one, other = next(pair for pair in pairwise(order) if place[pair[0]] == place[pair[1]])
+    hostile = tables[7].reshape(-1)  # a view
+    hostile[one] += 1e4
+    hostile[other] -= 1e4 * sign[one] * sign[other]
+    method = Sum()
+    folded("krum", uploads(tables), method, share=0.05)
+    assert 7 not in np.concatenate([reply.clients for reply in method.seen])
+
+
 def test_krum_scores_by_hand() -> None:
     points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
     # n = 5, f = 1: the two nearest; scores 1+4, 1+1, 1+4, 1+64, 1+81: the last is left out
-    assert krum.Krum(0.2).chosen(points, np.arange(5), Keys(0, 1)).tolist() == [0, 1, 2, 3]
+    squares = points[:, 0] ** 2
+    assert krum.Krum(0.2).chosen(points, squares, np.arange(5), Keys(0, 1)).tolist() == [0, 1, 2, 3]
 
 
 def test_nothing_is_done_for_a_handful_of_clients() -> None:

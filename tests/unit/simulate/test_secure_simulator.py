@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedrec.core.loop import Progress, run_rounds
 from fedrec.core.messages import Rows
 from fedrec.core.participation import Participation
 from fedrec.core.settings import PrivacySettings
@@ -21,6 +23,7 @@ from fedrec.laws.broken import Comparison, LawBroken
 from fedrec.laws.equal_runs import secure_sums_change_nothing
 from fedrec.laws.small_runs import plan, run, simulator, world
 from fedrec.methods.fedease import FedEase
+from fedrec.runs.result import card_of
 from fedrec.secure.contribution import FREE, MOST_LOSS, Guard, Parts, layout_of, loss_of
 from fedrec.secure.failures import TooFew
 from fedrec.secure.plan import Plan
@@ -99,6 +102,55 @@ def test_a_sum_to_which_too_few_add_something_new_is_skipped() -> None:
     cost, _ = hidden.round(4, everyone[:24], everyone[:24], False)
     assert not cost.missing
     assert hidden.server.counted[:24].all()
+
+
+def test_a_round_whose_signers_drop_out_is_skipped_as_over_a_network() -> None:
+    """The run ended, and could not be continued."""
+    settings = resolve(
+        "fedease",
+        {
+            "data": "demo", "seed": 1, "rounds": 12, "participation": 0.5, "dropout": 0.05, "secure": True,
+            "secure_work": "sums",
+        },
+    )  # fmt: skip
+    prepared = prepare(settings)
+    done = run_rounds(prepared.runtime, prepared.plan, Progress(), lambda *_: None)
+    reasons = [" ".join(record.missing) for record in done.records if not record.participants]
+    assert any("too few of the committee are left" in reason for reason in reasons)
+    assert [record.unsent for record in done.records] == [
+        any("nothing was sent" in line for line in record.missing) for record in done.records
+    ]
+
+
+def test_rounds_of_which_nothing_was_sent_are_no_releases() -> None:
+    """A budget of 8 was stated as 24 after ten rounds."""
+    settings = resolve(
+        "fedease",
+        {
+            "data": "demo", "rounds": 10, "participation": 0.5, "secure": True, "secure_work": "sums", "epsilon": 8.0,
+            "delta": 1e-6, "evaluate_every": 10,
+        },
+    )  # fmt: skip
+    prepared = prepare(settings)
+    done = run_rounds(prepared.runtime, prepared.plan, Progress(), lambda *_: None)
+    assert any(record.unsent for record in done.records)
+    card = card_of(settings, prepared.method, done.records, prepared.runtime)
+    assert card.epsilon is not None
+    assert card.epsilon <= 8.001
+    sent = replace(next(record for record in done.records if record.unsent), unsent=False)
+    card = card_of(settings, prepared.method, [*done.records, sent], prepared.runtime)
+    assert card.epsilon is not None
+    assert card.epsilon > 8.5  # one whose sum was lost may have been opened
+
+
+def test_a_node_is_idle_where_those_of_its_clients_that_answer_are() -> None:
+    hidden: Any = simulator("fedease", world("tiny"), secure=SecureOptions(least=3, nodes=6))
+    everyone = np.arange(30)
+    asked: list[Any] = []
+    idle = hidden._idle
+    hidden._idle = lambda clients: (asked.append(clients), idle(clients))[1]  # type: ignore[func-returns-value]
+    hidden.round(1, everyone, everyone[:20], False)
+    assert asked[0].tolist() == everyone[:20].tolist()
 
 
 def test_plans_name_who_adds_nothing_as_members_of_a_federation_ask() -> None:

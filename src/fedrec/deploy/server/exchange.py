@@ -65,3 +65,5 @@ class Exchanged:
     metrics: Evaluated
     secure: dict[str, Any] | None = None
     """What secure sums cost, a client."""
+    unsent: bool = False
+    """Whether too few had anything to add, so that nobody was asked for it."""

@@ -131,6 +131,7 @@ class Federation:
             aggregate_seconds=done.aggregate_seconds,
             missing=missing + done.missing,
             secure=done.secure,
+            unsent=done.unsent,
         )
         self._take_in_newcomers()
         return cost, done.metrics if evaluate else None

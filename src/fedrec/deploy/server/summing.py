@@ -35,6 +35,7 @@ from fedrec.deploy.server.exchange import Exchanged, Taken
 from fedrec.deploy.server.federation import Federation, TooFewNodes
 from fedrec.deploy.server.room import refuse_coarse
 from fedrec.deploy.server.roster import Place
+from fedrec.errors import BadInput
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
@@ -44,7 +45,7 @@ from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import Total, assign, sum_of_sums
 from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
 from fedrec.secure.course import Costs
-from fedrec.secure.failures import SecureFailure, TooFew
+from fedrec.secure.failures import FewTrained, SecureFailure, TooFew
 from fedrec.secure.identity import Hosts, client_of, host_of
 from fedrec.secure.layout import Layout
 from fedrec.secure.noise import noisy_summands, summands_of
@@ -112,8 +113,9 @@ class SecureFederation(Federation):
         faults: dict[str, str] = {}
         total: Total | None = None
         survivors: set[str] = set()
-        skipped = ""
+        skipped, unsent = "", False
         silent: dict[str, str] = {}
+        number = sum_number(evaluate, train)
         attempts = min(self.rules.attempts, Policy.attempts)  # members make no more
         for attempt in range(attempts):
             found, faults = self._attempt({name: ask for name, ask in asks.items() if name not in taken})
@@ -124,7 +126,6 @@ class SecureFederation(Federation):
             try:
                 if not self._enough(taken, asks):
                     raise TooFew(f"{len(taken)} of {len(asks)} nodes are there, least={self.rules.least}")
-                number = sum_number(evaluate, train)
                 members = self._members(taking, asks, whole)
                 idle = set(members) - self._adding(taking, asks) if train else set[str]()
                 sums = self._sums(number, members, idle, layout, costs, in_steps)
@@ -133,7 +134,7 @@ class SecureFederation(Federation):
             except SecureFailure as failure:
                 why = one_line(failure)
                 if not failure.repeat:
-                    skipped = why
+                    skipped, unsent = why, isinstance(failure, FewTrained) and not self.begun.get(number)
             summing += time.perf_counter() - before
             faults |= in_steps
             silent |= in_steps
@@ -186,6 +187,7 @@ class SecureFederation(Federation):
             upload=sum(secure["bytes"]["upload"].values()) if secure else 0.0,
             metrics=metrics,
             secure=secure,
+            unsent=unsent,
         )
 
     def _finished(self, sums: Sums, number: int) -> tuple[Any, str]:
@@ -341,7 +343,10 @@ class SecureFederation(Federation):
         if len(members) < least:
             raise TooFew(f"{len(members)} participants, a secure sum needs {least}")
         groups = assign(members, self.seed, self.run, number, self.settings.secure_cohort, idle).groups
-        every = [rules_for(len(group), self.settings, len(set(group) - idle)) for group in groups]
+        try:
+            every = [rules_for(len(group), self.settings, len(set(group) - idle)) for group in groups]
+        except BadInput as problem:  # of those the run began with there were enough: some are away
+            raise TooFew(str(problem)) from None
         attempt, sums = self._next_attempt(number), []
         for cohort, (group, rules) in enumerate(zip(groups, every, strict=True)):
             plan = Plan.of(
