@@ -77,6 +77,16 @@ def test_its_lists_are_those_of_the_recommender(run: Path, page: Path, browser: 
     assert asked == [page.resolve().as_uri()]
 
 
+def test_somebodys_own_page_is_not_written_over(tmp_path: Path) -> None:
+    package.run("fedspectral", data="demo", rounds=1, out=tmp_path / "run", settings={"k": 4})
+    first = export_page(tmp_path / "run", tmp_path / "page").file
+    assert export_page(tmp_path / "run", tmp_path / "page").file == first  # our own is
+    first.write_text("<h1>my own site</h1>")
+    with pytest.raises(BadInput, match="no page of fedrec"):
+        export_page(tmp_path / "run", tmp_path / "page")
+    assert first.read_text() == "<h1>my own site</h1>"
+
+
 def test_what_cannot_be_exported_is_one_line(tmp_path: Path, fedrec: Cli) -> None:
     package.run("popularity", data="demo", out=tmp_path / "run")
     done = fedrec("export", tmp_path / "run", "--page", "page")

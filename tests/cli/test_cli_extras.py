@@ -155,6 +155,16 @@ def test_an_empty_data_folder_is_called_empty(fedrec: Any, tmp_path: Path, monke
     assert f"data folder   {tmp_path}: empty (fedrec data get ml-100k)" in fedrec("doctor").out
 
 
+def test_a_data_folder_that_is_none_is_a_fault(fedrec: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedrec.cli.doctor._kernel", lambda: 0)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FEDREC_DATA", str(tmp_path / "file"))
+    ended = fedrec("doctor")
+    assert ended.status == 1
+    assert "IS NOT A FOLDER" in ended.out
+    assert "all is well" not in ended.out
+
+
 def test_a_table_is_not_cut_off_by_a_narrow_terminal(fedrec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 60 columns HR@20 of 0.1750 was shown as 0.1, and the costs not at all."""
     monkeypatch.setenv("COLUMNS", "60")

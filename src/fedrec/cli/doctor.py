@@ -37,7 +37,12 @@ def doctor() -> None:
     name = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU does)"
     typer.echo(f"cuda          {name}")
     here = [row.name for row in listing(None) if row.present and row.folder is not None]  # others are made by code
-    typer.echo(f"data folder   {default_data_dir()}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")
+    folder = default_data_dir()
+    if folder.exists() and not folder.is_dir():
+        faults += 1
+        typer.echo(f"data folder   {folder}: IS NOT A FOLDER; set FEDREC_DATA to one")
+    else:
+        typer.echo(f"data folder   {folder}: {', '.join(here) or 'empty (fedrec data get ml-100k)'}")
     if faults:
         raise typer.Exit(1)
     typer.echo("all is well")

@@ -20,6 +20,7 @@ from fedrec.core.block import Block, World
 from fedrec.core.kinds import Parts
 from fedrec.core.population import Population
 from fedrec.core.state import BadState, Expected
+from fedrec.data import limits
 from fedrec.data.ragged import Int64, Ragged, offsets
 from fedrec.evaluation.task import Task, sort_lists, union
 
@@ -97,6 +98,8 @@ def restored(value: dict[str, Any], about: dict[str, Any]) -> Known:
     clients = users if value["clients"] is None else _unpacked(value["clients"])
     if not items or not users:
         raise BadState("it has no users or no items")
+    for ids in (items, users):
+        _check_ids(ids)
     user_start = _checked_start(value["user_start"], len(users))
     train, beside = (_checked_lists(value[name], len(users)) for name in ("train", "beside"))
     if len(user_start) != len(clients) + 1:
@@ -126,6 +129,8 @@ def restored(value: dict[str, Any], about: dict[str, Any]) -> Known:
         ordered=bool(about.get("ordered", True)),
     )
     titles = None if value["titles"] is None else np.array(_unpacked(value["titles"]), dtype=object)
+    if titles is not None and len(titles) != len(items):
+        raise BadState("its titles are not those of its items")
     people = Population(world, block, np.arange(len(users)), tuple(clients))
     item_ids, user_ids = (np.array(ids, dtype=np.str_) for ids in (items, users))
     return Known(people, item_ids, titles, user_ids, owned, hashes, beside.start, about["negatives"])
@@ -187,6 +192,14 @@ def _unpacked(packed: dict[str, Any]) -> list[str]:
         return [whole[a:b].decode() for a, b in pairwise(start.tolist())]
     except UnicodeDecodeError:
         raise BadState("an id in it is not text") from None
+
+
+def _check_ids(ids: list[str]) -> None:
+    """As data has them: a table of ids is as wide as the widest, so that one long id could take all memory."""
+    if any(len(one) > limits.ID or "\0" in one for one in ids):
+        raise BadState(f"an id in it has more than {limits.ID} letters, or a zero byte")
+    if len(set(ids)) < len(ids):
+        raise BadState("an id in it occurs twice")
 
 
 def _checked_lists(value: dict[str, Any], count: int) -> Ragged:

@@ -88,7 +88,7 @@ class Batches:
         while True:
             await asyncio.sleep(self.look)
             try:
-                mark = self.source.mark()
+                mark = await asyncio.to_thread(self.source.mark)  # an update's data is compared with the model's
                 if mark == self.mark:
                     continue
                 self.model = await asyncio.to_thread(self.source.open)

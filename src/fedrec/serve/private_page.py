@@ -31,6 +31,8 @@ STRONGEST = 64
 """Weights that an item of fedease keeps, unless said otherwise."""
 LARGEST = 64 << 20
 """Bytes of a page that a phone still opens."""
+MADE = "Made by fedrec."
+"""How a page says that it was made here."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str 
     """Write ``folder/index.html``."""
     if strongest < 1:
         raise BadInput(f"{strongest} weights per item are too few; give 1 or more")
+    _refuse_others(folder / "index.html")
     result = opened(run)
     known = result.recommender
     model, says = page_model(known, strongest)
@@ -68,6 +71,15 @@ def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str 
         folder.mkdir(parents=True, exist_ok=True)
         keep_text(folder / "index.html", text)
     return Exported(folder / "index.html", size, says)
+
+
+def _refuse_others(page: Path) -> None:
+    """A page that was not made here is somebody's own."""
+    if page.is_file():
+        with page.open("rb") as file:
+            file.seek(max(0, page.stat().st_size - LARGEST))
+            if MADE.encode() not in file.read():
+                raise BadInput(f"{page} is there already and is no page of fedrec; give another folder with --page")
 
 
 def page_model(known: Recommender, strongest: int = STRONGEST) -> tuple[dict[str, Any], str]:
@@ -134,7 +146,7 @@ def html(title: str, about: str, content: dict[str, Any]) -> str:
 <p id="empty" class="soft">Choose one title or more; recommendations appear here.</p>
 </section>
 </main>
-<footer>{escape(about)}. Made by fedrec.</footer>
+<footer>{escape(about)}. {MADE}</footer>
 {data_block(content)}
 <script>{script}</script>
 </body>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,21 @@ def test_a_thousand_histories_keep_nobody_waiting(tmp_path: Path, monkeypatch: p
     before, all_ = asyncio.run(scene())
     assert before <= 2 * FEWEST
     assert all_ == 1000
+
+
+def test_looking_for_a_newer_model_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """An update's data is compared with the model's: seconds, in which nobody was answered."""
+    package.run("fedspectral", data="demo", rounds=1, out=tmp_path / "run", settings={"k": 4})
+
+    async def scene() -> set[str]:
+        source = Batches(RunSource(tmp_path / "run"), Counts(), look=0.01)
+        looked: list[str] = []
+        mark = source.source.mark
+        source.source.mark = lambda: (looked.append(threading.current_thread().name), mark())[1]  # type: ignore[method-assign, func-returns-value]
+        source.start()
+        while not looked:
+            await asyncio.sleep(0.01)
+        await source.stop()
+        return set(looked)
+
+    assert threading.main_thread().name not in asyncio.run(scene())

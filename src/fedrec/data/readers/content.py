@@ -82,6 +82,8 @@ def as_utf8(data: bytes, path: Path, encoding: str | None = None) -> tuple[bytes
                 return data.decode(name).encode("utf-8"), name
             except UnicodeError as problem:
                 raise BadInput(f"{path} begins like {name} but is not; save it as UTF-8") from problem
+    if b"\n\xef\xbb\xbf" in data:  # files that were put behind one another
+        data = data.replace(b"\n\xef\xbb\xbf", b"\n")
     if data.isascii():
         return data, "utf-8"
     if encoding is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,26 @@ def sniff(first_line: str, more: Sequence[str] = ()) -> str:
 
     >>> sniff("1,2,3"), sniff("1 2 3"), sniff("1::2::3"), sniff("1;2,5;3"), sniff("urn::1,2", ["urn::1,5"])
     (',', ' ', '::', ';', ',')
+    >>> sniff("1|2|3,5"), sniff("1 2 3,5"), sniff("1,2,3|4")
+    ('|', ' ', ',')
     """
     line = first_line.strip()
     if "::" in line and not (more and _in_ids([line, *more])):
         return "::"
     if "," in line and ";" in line:  # the other one stands inside cells
         return max(",;", key=line.count)
-    return next((mark for mark in DELIMITERS if mark in line), ",")
+    found = next((mark for mark in DELIMITERS if mark in line), ",")
+    if found == "," and (other := next((mark for mark in "| " if _commas_in_cells([line, *more], mark)), None)):
+        return other
+    return found
+
+
+def _commas_in_cells(lines: Sequence[str], mark: str) -> bool:
+    """Whether this mark stands between cells, equally many in each line, and every comma inside a number."""
+    rows = [[cell for cell in line.split(mark) if cell or mark != " "] for line in lines]
+    cells = [cell for row in rows for cell in row if "," in cell]
+    regular = len({len(row) for row in rows}) == 1 and len(rows[0]) > 2
+    return regular and all(re.match(COMMA_NUMBER, cell.strip()) for cell in cells)
 
 
 def _in_ids(lines: Sequence[str]) -> bool:
@@ -77,12 +91,25 @@ def read(
     lines = head_lines(path)[:LINES] or [""]
     table = Table.open(path, sniff(lines[0], lines[1:]))
     cells = table.first()
+    if not table.quoted:
+        _refuse_quotes(path, table)
     header = columns.is_header(cells, chosen)
     if chosen and not header:
         raise BadInput(f"{path} has no header, so --columns has nothing to choose from; put names into its first line")
     names = columns.by_name(cells, path, chosen) if header else columns.by_position(len(cells), path)
     share = share if share is not None else SHARE if given else 0.0
     return from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
+
+
+def _refuse_quotes(path: Path, table: Table) -> None:
+    """Where blanks or '::' stand between cells, quotes would become part of the ids."""
+    for line, cells in islice(table.lines(), 2):
+        ids = [cell.strip() for cell in cells[:2]]
+        if len(ids) == 2 and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in ids):
+            raise BadInput(
+                f"{path} line {line}: ids in quotes, with blanks or '::' between cells; write it with commas or tabs, "
+                "or without quotes"
+            )
 
 
 def _equal(data: pa.Table, names: list[str], header: list[str]) -> NDArray[np.bool_]:

@@ -33,6 +33,23 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found
 
 
+def _check_columns(folder: Path, parts: Mapping[str, Rows]) -> None:
+    """A part without a header has its columns in the usual order: not if a header says another one elsewhere."""
+    order = {
+        name: tuple(what for what, _ in rows.understood.columns)
+        for name, rows in parts.items()
+        if rows.understood is not None and rows.understood.columns
+    }
+    headless = [name for name in order if any("no header" in note for note in parts[name].notes)]
+    for name in headless:
+        other = next((one for one in order if one not in headless and order[one] != order[name]), None)
+        if other is not None:
+            raise BadInput(
+                f"{folder}: {other} says that its columns are {', '.join(order[other])}, but {name} has no header; "
+                "give all parts the same header"
+            )
+
+
 def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
     """All parts, one after another, with ``part`` saying which; ``chosen``: meaning to column name."""
     files = part_files(folder)
@@ -44,6 +61,7 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
         reader = parquet_table.read if path.suffix.lower() in (".parquet", ".pq") else delimited.read
         pieces.append((part, reader(path, chosen=chosen, share=0.0)))
     rows = [piece for _, piece in pieces]
+    _check_columns(folder, {files[part].name: piece for part, piece in pieces})
     for what in ("times", "clients", "ratings"):
         if len({getattr(piece, what) is None for piece in rows}) > 1:
             lacking = next(files[part].name for part, piece in pieces if getattr(piece, what) is None)

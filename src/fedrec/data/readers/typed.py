@@ -25,6 +25,10 @@ FAILURES = (
 )  # fmt: skip
 """What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
 WHOLE = 2.0**53
+EXACT = (
+    (pa.types.is_float16, 2.0**11 - 1), (pa.types.is_float32, 2.0**24 - 1), (pa.types.is_floating, WHOLE),
+)  # fmt: skip
+"""Up to which every whole number of a kind is itself: above it, two ids become one."""
 """Floats above this are no longer exact whole numbers."""
 
 
@@ -131,8 +135,16 @@ def _as_text(column: pa.ChunkedArray, what: str, faults: Faults) -> pa.ChunkedAr
     if pa.types.is_floating(column.type):
         values = np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
         missing = ~np.isfinite(values)
-        odd = ~missing & ((values % 1 != 0) | (np.abs(values) > WHOLE))
-        faults.add(odd, lambda row: f"{what} id {values[row]:g} is not a whole number")
+        exact = next(most for kind, most in EXACT if kind(column.type))
+        odd = ~missing & ((values % 1 != 0) | (np.abs(values) > exact))
+        kind = column.type
+        faults.add(
+            odd,
+            lambda row: (
+                f"{what} id {values[row]:.17g} is "
+                + (f"larger than what {kind} holds exactly" if values[row] % 1 == 0 else "not a whole number")
+            ),
+        )
         whole = np.where(missing | odd, 0, values).astype(np.int64)
         column = pa.chunked_array([pa.array(whole, mask=missing)])
     if what == "title":
