@@ -97,6 +97,8 @@ def within_budget(
             raise BadInput(f"--epsilon chooses the noise of the run; leave --set {name} out")
     if "delta" in said:
         raise BadInput("--epsilon uses --delta; give --delta in place of --set delta")
+    if base.get("secure") and base.get("settle"):
+        raise BadInput("--settle goes by losses, and with --epsilon and --secure none are sent; leave --settle out")
     settings = build(RunSettings, {**base, "method": kind.name, "settings": {}}, "run")
     made = {**kind.private_form, **own, "noise": 0.0, "noise_kind": "gaussian", "compress": "none"}
     made["delta"] = settings.delta

@@ -16,6 +16,7 @@ from fedrec.report.text.commands import run_command
     ("given", "said"),
     [
         ({"delta": 1e-9}, "--delta works only with --epsilon; give --set delta=1e-09"),
+        ({"epsilon": 8.0, "secure": True, "settle": 0.1}, "none are sent; leave --settle out"),
         ({"epsilon": 5.0, "settings": {"delta": 0.5}}, "give --delta in place of --set delta"),
         (
             {"robust": "none", "robust_factor": 3.0},

@@ -115,8 +115,9 @@ class FedDae(VaeMethod[PrivateEncoder]):
         title="FedDAE: a shared and a private encoder, weighted by a private gate",
         paper="Li et al., Personalized federated collaborative filtering: a variational autoencoder approach, "
         "AAAI 2025",
-        private="local encoder and gate of every user, interactions",
-        upload="gradients of global encoder and decoder, accumulated over local epochs",
+        private="local encoder and gate of every user; times and ratings, but not which items a user has",
+        upload="gradients of global encoder and decoder, accumulated over local epochs: as factors, which list each "
+        "user's items and the activations of every layer, or whole (gradients=dense), which tell a client's items",
         sum_suffices=False,
         robust="bound",
         departures=(
@@ -134,7 +135,7 @@ class FedDae(VaeMethod[PrivateEncoder]):
             "one sample of epsilon for the combined Gaussian, and one dropout mask for both encoders",
             "predicted scores stay on the client (Algorithm 1 uploads them)",
             "gradients cross the wire as the factors of their sum over epochs (gradients=dense sends them whole, so "
-            "that a sum suffices); both reveal equally much",
+            "that a sum suffices); of one user both reveal equally much, of a client with several, factors reveal more",
             "a client that holds several users runs ClientUpdate for each and sends all their gradients",
             "no negative samples: the multinomial likelihood has none, though the paper's setting mentions four",
             "encoders read a user's items scaled to length one (1 / sqrt of their number), as in Mult-VAE and in the "

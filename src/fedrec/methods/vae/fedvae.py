@@ -33,8 +33,9 @@ class FedVae(VaeMethod[NothingPrivate]):
     card = Card(
         title="FedVAE: a variational autoencoder whose gradients are averaged; everything is shared",
         paper="Polato, IJCNN 2021; as the baseline FedVAE of FedDAE (AAAI 2025)",
-        private="interactions",
-        upload="gradients of encoder and decoder, accumulated over local epochs",
+        private="times and ratings, but not which items a user has",
+        upload="gradients of encoder and decoder, accumulated over local epochs: as factors, which list each user's "
+        "items and the activations of every layer, or whole (gradients=dense), which tell a client's items",
         sum_suffices=False,
         robust="bound",
         departures=(
