@@ -77,6 +77,20 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    hidden: np.ndarray = per_client()\n"),
         ("Sent(trained.rows)", "Sent(trained.rows, bias)"),
     ),
+    "its upload marks them with whole numbers": (
+        "6",
+        "private field 'bias' leave",
+        ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    hidden: np.ndarray = per_client()\n"),
+        ("Sent(trained.rows)", "Sent(trained.rows, bias)"),
+        (
+            "np.zeros((block.n_clients, world.n_items), np.float32)",
+            "np.zeros((block.n_clients, world.n_items), np.int8)",
+        ),
+        (
+            "np.add.at(bias, (owner, block.train.values), self.settings.bias_rate)",
+            "bias[owner, block.train.values] = 1",
+        ),
+    ),
     "its scores leave out an item": (
         "2",
         "must be one row a user with",

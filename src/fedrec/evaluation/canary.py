@@ -76,7 +76,7 @@ def leak_banner(
     independent = sums.count if independent is None else min(independent, sums.count)
     error = math.sqrt(max(chance * (1.0 - chance), 1e-12) / independent)
     z = (reached - chance) / error
-    if z <= min_z or reached - chance < min_gain:
+    if not (z > min_z and reached - chance >= min_gain):  # nor where nothing was evaluated, and both are no numbers
         return None
     return (
         f"LEAK: under {protocol} clients that learn from nobody reach {metric} {reached:.3f} where chance is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ def plan_all(
 ) -> list[Jobs]:
     """The runs of a comparison on several data sets, each in a folder of its own below ``out``."""
     out = out or Path("runs") / "leaderboard"
-    return [plan(methods, seeds, {**given, "data": one}, sets, out / folder_of(one), recipes) for one in data]
+    each = distinct(data)
+    return [plan(methods, seeds, {**given, "data": one}, sets, out / folder_of(one), recipes) for one in each]
 
 
 def plan(
@@ -78,6 +80,8 @@ def plan(
     """
     if not methods:
         raise BadInput("which methods? name at least one (see `fedrec methods`)")
+    if given.get("test") is False:
+        raise BadInput("a comparison is one of test figures; leave --no-test out (fedrec tune chooses on validation)")
     found = entrants(methods)
     given = of_runs(finished(found), given)
     if seeds is None:
@@ -138,6 +142,17 @@ def default_folder(data: str, protocol: str) -> Path:
 def folder_of(data: str) -> str:
     """What a data set or a file is called among folders."""
     return re.sub(r"[^\w.-]+", "-", Path(data).name)
+
+
+def distinct(data: Sequence[str]) -> list[str]:
+    """Each data set once, however often it is named; two of one name would share a folder."""
+    found: dict[str, tuple[str, str]] = {}
+    for one in data:
+        place = os.path.realpath(one) if Path(one).exists() else one
+        before = found.setdefault(folder_of(one), (place, one))
+        if before[0] != place:
+            raise BadInput(f"{before[1]} and {one} have one name, and so one folder of runs; rename one of them")
+    return [one for _, one in found.values()]
 
 
 def _kinds(found: Sequence[Entrant], seeds: Sequence[int]) -> tuple[dict[str, Any], list[Failure]]:

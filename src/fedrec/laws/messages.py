@@ -68,7 +68,7 @@ def private_stays(method: str) -> None:
         if name in sim.method.also_sent or axis is Axis.SHARED:
             continue
         for values in content.values() if isinstance(content, dict) else [content]:
-            if isinstance(values, np.ndarray) and values.dtype.kind == "f" and _shows(values, crossed):
+            if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and _shows(values, crossed):
                 raise law.broken(f"numbers of the private field {name!r} leave the client in the upload")
 
 
@@ -77,7 +77,9 @@ def _shows(values: Any, crossed: bytes) -> bool:
     rows = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
     if rows.shape[1] < TELLING:
         return False
-    return any(len(part) and part.astype(np.float32).tobytes() in crossed for part in map(_telling, rows))
+    kinds = {np.dtype(np.float32), values.dtype}  # as it is, or as most numbers cross
+    parts = [part for part in map(_telling, rows) if len(part)]
+    return any(part.astype(kind).tobytes() in crossed for part in parts for kind in kinds)
 
 
 def _telling(row: Any) -> Any:

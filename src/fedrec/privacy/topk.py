@@ -34,10 +34,12 @@ class KeepLargest(Compression):
 
     def _of_client(self, parts: list[Part], client: int) -> list[Int64]:
         """Where in a client's own stretch of each part the kept numbers lie."""
+        if not parts:
+            return []
         own = [part.numbers[part.start[client] : part.start[client + 1]].reshape(-1) for part in parts]
         total = sum(int(part.coordinates[client]) for part in parts)
         sizes = [len(numbers) for numbers in own]
-        magnitude = np.abs(np.concatenate(own)) if own else np.zeros(0)
+        magnitude = np.abs(np.concatenate(own))
         kept = largest(magnitude, max(1, ceil(self.keep * total - 1e-9)))
         ends = np.cumsum(sizes)
         cuts = np.searchsorted(kept, ends[:-1])

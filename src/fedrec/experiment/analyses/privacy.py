@@ -13,8 +13,10 @@ from typing import Any
 from fedrec.errors import BadInput
 from fedrec.experiment import pool
 from fedrec.experiment.analyses.points import Point
+from fedrec.experiment.fitting import fitting
 from fedrec.experiment.jobs import Job, once
 from fedrec.experiment.resolve import resolve
+from fedrec.methods.registry import find
 from fedrec.report.model.runs import FinishedRun
 
 QUALITY = "HR@10/99"
@@ -73,7 +75,7 @@ def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
 
     return Plan(
         job(asked.method, asked.method, open_runs),
-        job(FLOOR, FLOOR, users_first),
+        job(FLOOR, FLOOR, fitting(find(FLOOR), users_first)),
         job(f"{asked.method}-secure", asked.method, open_runs, secure=True),
         {epsilon: private(epsilon, 1) for epsilon in asked.epsilons},
         {copies: private(asked.at, copies) for copies in asked.copies},

@@ -20,7 +20,7 @@ from fedrec.core.reference import Reference
 from fedrec.core.settings import build
 from fedrec.errors import BadInput, quoted
 from fedrec.evaluation.protocols import find as find_protocol
-from fedrec.experiment.compare import folder_of, share_settings
+from fedrec.experiment.compare import distinct, folder_of, share_settings
 from fedrec.experiment.entrants import named
 from fedrec.experiment.resolve import resolve
 from fedrec.experiment.tune.steps import rounds_within, steps_a_round
@@ -208,7 +208,7 @@ def plan(
         raise BadInput(f"{out} is a file; give --out a folder")
     own = share_settings({name: find_method(name) for name in names}, names, sets)
     studies = []
-    for one in data:
+    for one in distinct(data):
         for name in names:
             free = without(space(name), own[name])
             run = {**given, "data": one, "settings": own[name]}
