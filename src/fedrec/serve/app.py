@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
@@ -90,7 +90,11 @@ def _routes(app: FastAPI, batches: Batches) -> None:
         each = [answer if isinstance(answer, bytes) else error_json(str(answer)) for answer in answers]
         return Response(b'{"lists":[' + b",".join(each) + b"]}", media_type=JSON)
 
-    @app.get("/recommend/{user:path}", summary="A list for a user of the training")
+    @app.get(
+        "/recommend/{user:path}",
+        summary="A list for a user of the training",
+        dependencies=[_only("k", "exclude", "only")],
+    )
     async def for_user(
         user: Annotated[str, Path(description="the user's id, as in the data", max_length=500)],
         k: K = 10,
@@ -107,7 +111,7 @@ def _routes(app: FastAPI, batches: Batches) -> None:
     def search_of(model: Model) -> Search:
         return Search(model.recommender.item_ids, model.recommender.titles)
 
-    @app.get("/items/search", summary="Items by title")
+    @app.get("/items/search", summary="Items by title", dependencies=[_only("q", "limit")])
     def search(
         q: Annotated[str, Query(min_length=1, max_length=LONGEST, description="words of the title, or an id")],
         limit: Annotated[int, Query(ge=1, le=MOST_FOUND, description="how many at most")] = 20,
@@ -128,6 +132,17 @@ def _routes(app: FastAPI, batches: Batches) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return Response(docs_page(app.openapi()), media_type="text/html; charset=utf-8")
+
+
+def _only(*known: str) -> Any:
+    """What a query may hold: a filter that is spelt wrongly must not be passed over."""
+
+    def check(request: Request) -> None:
+        for name in request.query_params:
+            if name not in known:
+                raise BadInput(f"{name[:60]!r} is no parameter of this route; it has {', '.join(known)}")
+
+    return Depends(check)
 
 
 async def _listed(batches: Batches, ask: Ask) -> Response:

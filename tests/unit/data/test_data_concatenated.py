@@ -73,3 +73,10 @@ def test_ids_that_a_short_number_cannot_tell_apart(kind: str, largest: int) -> N
     frame["user"] = np.array([largest + 2, 1, 2]).astype(kind)
     with pytest.raises(BadInput, match=f"larger than what (half|float|double|{kind}).* holds exactly"):
         load(frame, min_interactions=1)
+
+
+def test_an_id_with_a_carriage_return_could_not_be_named_again(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_bytes(b"user,item\n" + b"".join(b'"u\r%d",i%d\n' % (u, i) for u in range(5) for i in range(5)))
+    with pytest.raises(BadInput, match="a carriage return in the user id"):
+        load(str(path), min_interactions=1)

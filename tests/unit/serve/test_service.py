@@ -216,6 +216,14 @@ def test_an_item_of_exactly_this_id_comes_before_all_others(titles: list[str] | 
     assert Search(["10", "1", "100"], titles).find("1", 1)[0]["item"] == "1"
 
 
+@pytest.mark.parametrize("path", ["/recommend/u001?k=1&exlude=i088", "/items/search?q=a&limt=3"])
+def test_a_parameter_that_is_spelt_wrongly_is_refused(served: Running, path: str) -> None:
+    """The item that was not to be listed came first."""
+    answer = served.get(path)
+    assert answer.status == 422
+    assert "is no parameter of this route" in answer.json["error"]
+
+
 def test_only_who_has_the_token_is_answered(folder: Path) -> None:
     with running(service(Batches(RunSource(folder), Counts()), TOKEN)) as closed:
         for given in ({}, {"Authorization": "Bearer another"}, {"Authorization": TOKEN}):

@@ -121,7 +121,7 @@ def check_ids(column: pa.ChunkedArray, what: str, faults: Faults) -> None:
     if (pc.max(pc.binary_length(words)).as_py() or 0) > limits.ID:
         long = pc.greater(pc.utf8_length(words), limits.ID)
         refuse(long, f"the {what} id is longer than {limits.ID} characters; is a quote left open before it?")
-    for sign, name in (("\0", "a NUL character"), ("\n", "a line end")):
+    for sign, name in (("\0", "a NUL character"), ("\n", "a line end"), ("\r", "a carriage return")):
         found = pc.match_substring(words, sign)
         if pc.any(found).as_py():
             refuse(found, f"{name} in the {what} id; is a quote left open?")
