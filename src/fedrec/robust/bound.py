@@ -17,6 +17,7 @@ from fedrec.robust.median import lower_median
 from fedrec.robust.spool import Mapped
 
 PLAUSIBLE = 3.0
+"""So many times the 95th percentile of the clients' sizes is the largest that counts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _median_size(replies: Sequence[Reply[Any]], name: str) -> float:
 
 
 def _plausible_size(replies: Sequence[Reply[Any]], name: str) -> float:
-    """Three times the size that one client in twenty exceeds: few have so much more, and few may claim it."""
+    """Few honest clients have more than this, and a dishonest one may claim no more."""
     sizes = np.concatenate([np.asarray(getattr(reply.upload, name), np.float64) for reply in replies])
     return float(PLAUSIBLE * np.quantile(sizes, 0.95, method="lower"))
 
