@@ -36,8 +36,10 @@ class Range:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Values that must be allowed: all choices, or both ends."""
-        return self.choices or (self.low, self.high)
+        """Values that must be allowed: all choices, or both ends, and a fraction where it is searched in fractions."""
+        if self.choices or self.low is None or self.high is None:
+            return self.choices
+        return (self.low, self.high) if self.whole else (self.low, self.high, self.low + (self.high - self.low) / 3.14)
 
     @property
     def size(self) -> float:

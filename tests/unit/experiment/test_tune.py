@@ -147,6 +147,33 @@ def test_a_search_that_is_none_is_bad_input(monkeypatch: pytest.MonkeyPatch, sea
         space("blurred")
 
 
+@pytest.mark.parametrize(
+    ("search", "line"),
+    [
+        ({"x": {"low": -1.0, "high": 2.0}}, r"blurred's search: x=-1.0 is out of range: .* greater than 0"),
+        ({"x": {"choices": [1.0, 0]}}, "blurred's search: x=0 is out of range"),
+        ({"turns": {"low": 1, "high": 30}}, "blurred's search: turns=30 is out of range"),
+        ({"turns": {"low": 1, "high": 9.0}}, r"blurred's search: turns=3\.5\d* is out of range: .* integer"),
+    ],
+)
+def test_a_search_beyond_what_a_setting_may_be_is_refused_before_the_first_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: Any, line: str
+) -> None:
+    """It ended in the middle, whenever such a point was drawn."""
+
+    class More(BlurredSettings):
+        turns: int = Field(1, ge=1, le=20, description="how often it is turned")
+
+    monkeypatch.setitem(registry._registered, "blurred", Blurred)
+    monkeypatch.setattr(Blurred, "Settings", More)
+    monkeypatch.setattr(Blurred, "search", search)
+    with pytest.raises(BadInput, match=line):
+        plan(["ease", "blurred"], [SMALL], {}, {}, Budget(), tmp_path / "out")
+    chosen = dict.fromkeys(search, 2)  # what the user chooses is not searched
+    assert plan(["blurred"], [SMALL], {}, chosen, Budget(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_method_without_a_search_space_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

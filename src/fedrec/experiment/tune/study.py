@@ -119,6 +119,14 @@ class Study:
     def seed(self) -> int:
         return self.base.seed
 
+    def check_space(self) -> None:
+        """Refuse settings that do not exist, and ranges that go beyond what a setting may be."""
+        kind = find_method(self.method)
+        usual = {**self.base.settings, **self.space.fixed}
+        for key, one in self.space.ranges.items():
+            for value in one.ends:
+                build(kind.Settings, {**usual, key: value}, f"{self.method}'s search")
+
     def settings(self, point: Mapping[str, Any] | None, people: Population) -> RunSettings:
         """A trial's settings at a point of the space (None: the recipe), as long as the cap on steps allows."""
         own = {} if point is None else {**self.space.fixed, **point}
@@ -215,7 +223,7 @@ def plan(
             if free.device == "cuda" and "device" not in given and gpu_there():
                 run["device"] = "cuda"
             study = Study(out / folder_of(one) / name, name, run, free, budget)
-            _ = study.base  # a setting that does not exist is found before any work
+            study.check_space()  # what no trial could take is found before any work
             studies.append(study)
     return studies
 
