@@ -223,6 +223,17 @@ def test_what_a_guarantee_costs_is_a_table_and_two_figures(fedrec: Cli, tmp_path
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_a_guarantee_costs_where_no_candidates_are_sampled(fedrec: Cli, tmp_path: Path) -> None:
+    """All runs were made, and then the figure of a metric that is not there failed."""
+    world = ("--data", "planted", "--protocol", "paper-feddae", "--epsilons", "8", "--copies", "1", "--at", "8")
+    done = fedrec("analyse", "privacy", *world, "--secure-work", "sums", "--out", "found", "--quiet")
+    assert done.status == 0, done.err
+    assert "HR@10" in done.out
+    with open(tmp_path / "found" / "privacy-planted-paper-feddae-fedease-users.csv", newline="") as file:
+        rows = {row["run"]: row for row in csv.DictReader(file)}
+    assert 0 < float(rows["fedease"]["HR@10"]) <= 1
+
+
 def test_stages_of_a_round_of_fedca(fedrec: Cli) -> None:
     done = fedrec("analyse", "stages", "--data", "demo", "--repeat", "1")
     assert done.status == 0, done.err

@@ -81,10 +81,11 @@ def privacy(
     name = f"{file_of(context, 'privacy')}-{method}"
     planned = analysis.plan(asked, given(context), out / f"{name}-seed{context.params['seed']}")
     rows, over, failures = analysis.carry_out(planned, parallel=jobs, watcher=Lines(quiet, jobs, planned.jobs))
-    print_rows(analysis.HEAD, analysis.table(rows))
-    data = csv_text(analysis.HEAD, analysis.table(rows))
+    head, table = tuple(analysis.formats(planned.quality)), analysis.table(rows, planned.quality)
+    print_rows(head, table)
+    data = csv_text(head, table)
     for what, points in over.items():
-        figure = curves(points, f"Quality over {what}", about_data(context), what, [analysis.QUALITY])
+        figure = curves(points, f"Quality over {what}", about_data(context), what, [planned.quality])
         write(out, f"{name}-{what}", figure, data)
     end_with(failures)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.errors import BadInput
+from fedrec.evaluation.protocols import find as find_protocol
 from fedrec.experiment import pool
 from fedrec.experiment.analyses.points import Point
 from fedrec.experiment.fitting import fitting
@@ -19,7 +20,8 @@ from fedrec.experiment.resolve import resolve
 from fedrec.methods.registry import find
 from fedrec.report.model.runs import FinishedRun
 
-QUALITY = "HR@10/99"
+QUALITY = ("HR@10/99", "HR@10")
+"""Among sampled candidates where the protocol has them."""
 FLOOR = "popularity"
 
 
@@ -42,7 +44,7 @@ class Asked:
 
 
 Measured = dict[str, Any]
-"""One run of the analysis, by the columns of :data:`FORMATS`."""
+"""One run of the analysis, by the columns of :func:`formats`."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Plan:
     """Secure sums without noise."""
     by_epsilon: dict[float, Job]
     by_copies: dict[int, Job]
+    quality: str
+    """The metric that is shown."""
 
     @property
     def jobs(self) -> list[Job]:
@@ -73,12 +77,15 @@ def plan(asked: Asked, given: Mapping[str, Any], out: Path) -> Plan:
         name = f"{asked.method}-epsilon{epsilon:g}-copies{copies}"
         return job(name, asked.method, given, secure=True, epsilon=epsilon, copies=copies)
 
+    plain = job(asked.method, asked.method, open_runs)
+    known = find_protocol(plain.settings.protocol).metrics.names
     return Plan(
-        job(asked.method, asked.method, open_runs),
+        plain,
         job(FLOOR, FLOOR, fitting(find(FLOOR), users_first)),
         job(f"{asked.method}-secure", asked.method, open_runs, secure=True),
         {epsilon: private(epsilon, 1) for epsilon in asked.epsilons},
         {copies: private(asked.at, copies) for copies in asked.copies},
+        next(name for name in QUALITY if name in known),
     )
 
 
@@ -87,20 +94,26 @@ def carry_out(
 ) -> tuple[list[Measured], dict[str, list[Point]], dict[Path, str]]:
     """Run what is not there yet; gives a row for each run, the curves by what they run over, and failures."""
     runs, failures = pool.measured(planned.jobs, parallel=parallel, watcher=watcher)
-    rows = {folder: measured(folder.name, run) for folder, run in runs.items()}
+    quality = planned.quality
+    rows = {folder: measured(folder.name, run, quality) for folder, run in runs.items()}
+
+    def curve(jobs: Mapping[Any, Job]) -> list[Point]:
+        there = {x: rows[job.folder][quality] for x, job in jobs.items() if job.folder in rows}
+        return [Point(float(x), "private", quality, value) for x, value in there.items()]
+
     over = {
-        "epsilon": _curve(planned.by_epsilon, rows),
-        "users": _curve({rows[j.folder]["users"]: j for j in planned.by_copies.values() if j.folder in rows}, rows),
+        "epsilon": curve(planned.by_epsilon),
+        "users": curve({rows[j.folder]["users"]: j for j in planned.by_copies.values() if j.folder in rows}),
     }
     for series, level in (("no noise", planned.plain), (FLOOR, planned.floor)):
         if level.folder in rows:
             for points in over.values():
                 places = sorted({point.x for point in points})
-                points += [Point(x, series, QUALITY, rows[level.folder][QUALITY]) for x in places]
+                points += [Point(x, series, quality, rows[level.folder][quality]) for x in places]
     return list(rows.values()), over, failures
 
 
-def measured(label: str, run: FinishedRun) -> Measured:
+def measured(label: str, run: FinishedRun, quality: str) -> Measured:
     """What one run says."""
     result = run.result
     secure = result.get("secure") or {}
@@ -111,7 +124,7 @@ def measured(label: str, run: FinishedRun) -> Measured:
         "run": label,
         "users": int(result["data"]["users"]),
         "epsilon": card.get("epsilon"),  # as the run states it; None without noise
-        QUALITY: run.test(QUALITY),
+        quality: run.test(quality),
         "up_bytes": upload,  # of a client in a round
         "plain_up_bytes": float(secure.get("plain_upload", upload)),
         "run_seconds": float(result["seconds"]["total"]),
@@ -120,19 +133,19 @@ def measured(label: str, run: FinishedRun) -> Measured:
     }
 
 
-def _curve(jobs: Mapping[Any, Job], rows: Mapping[Path, Measured]) -> list[Point]:
-    return [
-        Point(float(x), "private", QUALITY, rows[job.folder][QUALITY]) for x, job in jobs.items() if job.folder in rows
-    ]
-
-
-FORMATS = {
-    "run": "", "users": "", "epsilon": ".4g", QUALITY: ".4f", "up_bytes": ".0f", "plain_up_bytes": ".0f",
-    "run_seconds": ".1f", "clients_seconds": ".2f", "server_seconds": ".2f",
+COSTS = {
+    "up_bytes": ".0f", "plain_up_bytes": ".0f", "run_seconds": ".1f", "clients_seconds": ".2f", "server_seconds": ".2f",
 }  # fmt: skip
-HEAD = tuple(FORMATS)
 
 
-def table(rows: Sequence[Measured]) -> list[list[str]]:
-    """The rows as text, in the order of :data:`HEAD`."""
-    return [["-" if row[name] is None else format(row[name], form) for name, form in FORMATS.items()] for row in rows]
+def formats(quality: str) -> dict[str, str]:
+    """How the columns are written, in order."""
+    return {"run": "", "users": "", "epsilon": ".4g", quality: ".4f", **COSTS}
+
+
+def table(rows: Sequence[Measured], quality: str) -> list[list[str]]:
+    """The rows as text, in the order of :func:`formats`."""
+    return [
+        ["-" if row[name] is None else format(row[name], form) for name, form in formats(quality).items()]
+        for row in rows
+    ]
