@@ -80,3 +80,27 @@ def test_an_id_with_a_carriage_return_could_not_be_named_again(tmp_path: Path) -
     path.write_bytes(b"user,item\n" + b"".join(b'"u\r%d",i%d\n' % (u, i) for u in range(5) for i in range(5)))
     with pytest.raises(BadInput, match="a carriage return in the user id"):
         load(str(path), min_interactions=1)
+
+
+@pytest.mark.parametrize(
+    ("train", "valid", "said"),
+    [
+        ("1600000000", "1600000000000", "seconds since 1970, those of valid.csv milliseconds since 1970"),
+        ("1600000000000", "5", "milliseconds since 1970, those of valid.csv numbers"),
+        ("31.01.2021", "01/31/2021", "dates, day first, those of valid.csv dates, month first"),
+        ("2021-01-31", "7", "ISO dates, those of valid.csv numbers"),
+        ("2021-01-31", "1612051200", None),
+        ("2021-01-31", "31.01.2021", None),
+        ("1600000000", "0", None),
+    ],
+)
+def test_times_of_all_parts_are_in_one_unit(tmp_path: Path, train: str, valid: str, said: str | None) -> None:
+    for part, item, when in (("train", "a", train), ("train", "b", train), ("valid", "c", valid), ("test", "d", train)):
+        with (tmp_path / f"{part}.csv").open("a") as file:
+            file.writelines([] if file.tell() else ["user,item,time\n"])
+            file.writelines(f"{user},{item},{when}\n" for user in range(5))
+    if said is None:
+        assert len(load(str(tmp_path), min_interactions=1).user_ids) == 5
+    else:
+        with pytest.raises(BadInput, match=f"times of train.csv are {said}"):
+            load(str(tmp_path), min_interactions=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 from fedrec.data.interactions import TEST, TRAIN, VALID
 from fedrec.data.readers import delimited, movielens, parquet_table
 from fedrec.data.readers.rows import Rows
+from fedrec.data.readers.values import DAY_FIRST, MONTH_FIRST, ORDER, SECONDS
 from fedrec.errors import BadInput
 
 PARTS = {"train": TRAIN, "valid": VALID, "test": TEST}
@@ -50,6 +52,22 @@ def _check_columns(folder: Path, parts: Mapping[str, Rows]) -> None:
             )
 
 
+def _check_times(folder: Path, parts: Mapping[str, Rows]) -> None:
+    """Times of one part can be compared with those of another, as in one file."""
+    written = {name: rows.understood.times for name, rows in parts.items() if rows.understood is not None}
+    for (name, one), (other_name, other) in combinations(written.items(), 2):
+        if one is not None and other is not None and not _comparable({one, other}):
+            raise BadInput(f"{folder}: times of {name} are {one}, those of {other_name} {other}; write all in one way")
+
+
+def _comparable(kinds: set[str]) -> bool:
+    """Whether times of these kinds are in one unit: dates are in seconds, and no order."""
+    numbers = {kind for kind in kinds if "dates" not in kind}
+    if not numbers:
+        return not kinds >= {DAY_FIRST, MONTH_FIRST}
+    return len(kinds) == 1 or kinds == {ORDER, SECONDS} or numbers == {SECONDS}
+
+
 def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
     """All parts, one after another, with ``part`` saying which; ``chosen``: meaning to column name."""
     files = part_files(folder)
@@ -61,7 +79,9 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
         reader = parquet_table.read if path.suffix.lower() in (".parquet", ".pq") else delimited.read
         pieces.append((part, reader(path, chosen=chosen, share=0.0)))
     rows = [piece for _, piece in pieces]
-    _check_columns(folder, {files[part].name: piece for part, piece in pieces})
+    by_name = {files[part].name: piece for part, piece in pieces}
+    _check_columns(folder, by_name)
+    _check_times(folder, by_name)
     for what in ("times", "clients", "ratings"):
         if len({getattr(piece, what) is None for piece in rows}) > 1:
             lacking = next(files[part].name for part, piece in pieces if getattr(piece, what) is None)

@@ -15,6 +15,8 @@ from fedrec.data.understood import ORDER_ONLY, UNITS, unit_name, unit_of
 
 Bad = NDArray[np.bool_]
 SINCE = " since 1970"
+SECONDS, ORDER = f"seconds{SINCE}", "numbers (an order)"
+DAY_FIRST, MONTH_FIRST = "dates, day first", "dates, month first"
 FARTHEST = 9.2e18
 """Times must fit 64 bits."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -152,7 +154,7 @@ def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = 
     usable = values[~bad]
     unit = unit_of(usable) if len(usable) else 1
     if len(usable) and unit == 1 and float(usable.max()) < ORDER_ONLY:
-        return Times(values, bad, "numbers (an order)")
+        return Times(values, bad, ORDER)
     others = _in_other_units(values, bad, unit)
     return Times(values, np.logical_or.reduce([bad, *others.values()]), f"{unit_name(unit)}{SINCE}", other_unit=others)
 
@@ -189,8 +191,8 @@ def _dates(words: pa.ChunkedArray) -> Times:
             "may have the day or the month first: write it as 2021-12-31",
         )
     if month_first:
-        return _combined(written, written["first"], written["other"], "dates, month first")
-    return _combined(written, written["other"], written["first"], "dates, day first")
+        return _combined(written, written["first"], written["other"], MONTH_FIRST)
+    return _combined(written, written["other"], written["first"], DAY_FIRST)
 
 
 def _fields(words: pa.ChunkedArray, pattern: str) -> dict[str, NDArray[np.int64]] | None:
