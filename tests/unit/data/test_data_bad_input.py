@@ -12,6 +12,7 @@ from pyarrow import parquet
 from data_files import Write
 from fedrec.data import readers
 from fedrec.data.assemble import assemble
+from fedrec.data.readers.folders import only_table
 from fedrec.errors import BadInput
 
 
@@ -164,6 +165,18 @@ def test_folder_of_several_files(write: Write, tmp_path: Path) -> None:
     assert "holds a.csv, b.csv; name one file" in refused(tmp_path / "d")
     (tmp_path / "e").mkdir()
     assert "holds no data file" in refused(tmp_path / "e")
+
+
+@pytest.mark.parametrize(
+    ("known", "other"), [("x.inter", "ratings.csv"), ("x.inter", "shop.csv"), ("u.data", "ratings.csv.gz")]
+)
+def test_a_published_file_beside_another_table(write: Write, tmp_path: Path, known: str, other: str) -> None:
+    write(f"d/{known}", "user_id:token\titem_id:token\n3\t4\n" if known == "x.inter" else "1\t5\t3\t10\n")
+    for companion in ("x.item", "u.item", "u1.base", "shop.zip", "notes.txt"):
+        write(f"d/{companion}", "nothing")
+    assert only_table(tmp_path / "d").name == known
+    write(f"d/{other}", "user,item\n1,2\n")
+    assert "; name one file" in refused(tmp_path / "d")
 
 
 def test_titles_with_torn_lines(write: Write) -> None:

@@ -163,7 +163,7 @@ def test_what_stands_beside_parts_is_not_read(tmp_path: Path, beside: list[str])
         (["a.parquet", "b.parquet", "schema.csv"], "holds a.parquet, b.parquet, schema.csv; name one file"),
         (["backup.parquet", "ratings.csv"], "holds backup.parquet, ratings.csv; name one file"),
         (["backup.parquet", "u.data", "u.item"], "holds backup.parquet, u.data; name one file"),
-        (["a.inter", "b.inter", "c.csv"], "holds a.inter, b.inter; name one file"),
+        (["a.inter", "b.inter", "c.csv"], "holds a.inter, b.inter, c.csv; name one file"),
         (["a.csv", "b.CSV"], "holds a.csv, b.CSV; name one file"),
         (["readme.txt"], "holds no data file"),
     ],

@@ -16,6 +16,8 @@ BESIDE = ("readme*", "licen[cs]e*", "*.md", "_*", ".*")
 """Files that stand beside data and are none."""
 LIKELY = ("ratings", "interactions")
 """How the name of the file begins, where there are several."""
+APART = ("*.inter", "u.data")
+"""Published files whose companions end otherwise than tables do: a table beside one is another."""
 
 
 def only_table(folder: Path) -> Path:
@@ -24,8 +26,9 @@ def only_table(folder: Path) -> Path:
     parts = parquet_table.part_files(folder)
     texts = [path for path in files if path.suffix.lower() in DATA_ENDINGS]
     texts = [path for path in texts if path.name.lower().startswith(LIKELY)] or texts
-    known = next((found for pattern, _ in KNOWN_FILES if (found := _known(files, parts, pattern))), [])
-    tables = known or texts  # beside a published file lie others of its publisher
+    published = tuple(pattern for pattern, _ in KNOWN_FILES)
+    known = [path for path in files if path not in parts and _matches(path, published)]
+    tables = sorted({*known, *_others(known, texts)}) if known else texts
     if parts and not tables:
         return parts[0] if len(parts) == 1 else folder
     if len(tables) == 1 and not parts:
@@ -34,9 +37,11 @@ def only_table(folder: Path) -> Path:
     raise BadInput(f"{folder} holds {names}; name one file, or make the folder a ready split (train, valid, test)")
 
 
-def _known(files: list[Path], parts: list[Path], pattern: str) -> list[Path]:
-    """The files that a published data set would have by this name."""
-    return [path for path in files if path not in parts and _matches(path, (pattern,))]
+def _others(known: list[Path], texts: list[Path]) -> list[Path]:
+    """Tables beside a published file that are not its publisher's."""
+    apart = all(_matches(path, APART) for path in known)
+    likely = [path for path in texts if path.name.lower().startswith(LIKELY)]
+    return likely or [path for path in texts if apart and path.suffix.lower() in (".csv", ".tsv")]
 
 
 def _matches(path: Path, patterns: tuple[str, ...]) -> bool:
