@@ -115,6 +115,11 @@ BROKEN: dict[str, tuple[Any, ...]] = {
             "    def finish(self, server, sums, keys):",
         ),
     ),
+    "its loss is never a number": (
+        "3",
+        "is not finite after local training",
+        ("Sent(trained.rows), trained.loss)", "Sent(trained.rows), trained.loss * np.nan)"),
+    ),
     "it writes into what it received": (
         "1",
         "wrote into its download",

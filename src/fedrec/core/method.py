@@ -82,7 +82,7 @@ class Update(Generic[P, U]):
 
     private: P
     upload: U
-    loss: NDArray[np.float64]  # [clients] mean training loss of the last local epoch
+    loss: NDArray[np.float64]  # [clients] mean training loss of the last local epoch; 0 where nothing was learnt
     local: Model | None = None
     """What the clients hold right after training, for protocols that evaluate the local model. None where nothing
     but private state changed: then it is the model of the download that they trained from."""

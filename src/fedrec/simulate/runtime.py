@@ -136,7 +136,7 @@ class Simulator(Clients):
 
     def _replies(self, answering: Int64, keys: Keys, evaluate: bool, done: Tally) -> Iterator[Reply[Any]]:
         for work in self.work(answering, keys, evaluate, done):
-            done.loss += float(np.nansum(work.loss))
+            done.loss += float(np.sum(work.loss))
             yield work.reply
 
     def at_work(self, clients: Int64) -> tuple[Any, Any, Block]:
@@ -155,7 +155,7 @@ class Simulator(Clients):
             began = time.perf_counter()
             private, download, block = self.at_work(positions)
             update = self.method.local_update(private, download, block, keys)
-            self._check(update.upload, block)
+            self._check(update, block)
             scatter(self.private, self.people.block, positions, update.private)
             if self.exposure is None:
                 most = most_coordinates(update.upload, block, self.users, self.people.block.sizes)
@@ -179,9 +179,9 @@ class Simulator(Clients):
     def _evaluate_idle(self, positions: Int64) -> None:
         self.evaluating.add_all(positions, self, self.block_clients)
 
-    def _check(self, upload: Any, block: Block) -> None:
-        """A value that is not finite would poison the sum: name the client and the field."""
-        for name, content in opened(upload):
+    def _check(self, update: Update[Any, Any], block: Block) -> None:
+        """A value that is not finite would poison the sum, and a loss the record: name the client and the field."""
+        for name, content in opened(update.upload):
             values = content.values if isinstance(content, Rows) else content
             if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
@@ -189,8 +189,15 @@ class Simulator(Clients):
             if isinstance(content, Rows):
                 place = int(np.searchsorted(content.start, place, side="right")) - 1
             if isinstance(content, Rows) or len(values) == block.n_clients:
-                who = f"client {self.people.client_ids[int(block.clients[place])]}"
-            raise FloatingPointError(
-                f"{self.method.name}: the upload field {name!r} of {who} is not finite after local training; "
-                "a smaller lr usually helps"
-            )
+                who = self._client(block, place)
+            raise self._diverged(f"the upload field {name!r} of {who}")
+        if not np.isfinite(update.loss).all():
+            raise self._diverged(f"the loss of {self._client(block, int(np.argmin(np.isfinite(update.loss))))}")
+
+    def _client(self, block: Block, place: int) -> str:
+        return f"client {self.people.client_ids[int(block.clients[place])]}"
+
+    def _diverged(self, what: str) -> FloatingPointError:
+        return FloatingPointError(
+            f"{self.method.name}: {what} is not finite after local training; a smaller lr usually helps"
+        )
