@@ -376,3 +376,29 @@ def test_parts_have_the_limit_of_one_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert "parts holds more than 40000 bytes" in refused(folder)
     monkeypatch.setenv("FEDREC_MAX_BYTES", "400000")
     assert len(load(folder)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "n_blank"),
+    [
+        ("user,item,time\nu1,i1,1\nu2,i2,2\n,,\n,,\n", 2),
+        (',,\r\nuser,item,time\r\n , ,\r\nu1,i1,1\r\n"","",""\r\n   \r\nu2,i2,2\r\n\x1a', 4),
+        ("u1;i1;1\n;;\nu2;i2;2\n;\n", 2),
+        ("u1\ti1\t1\n\t\t\nu2\ti2\t2", 1),
+        ("u1 i1 1\n  \nu2 i2 2\n \t \n", 0),
+    ],
+)
+def test_rows_with_nothing_in_them_are_empty_lines(write: Write, text: str, n_blank: int) -> None:
+    data = load(str(write("a.csv", text)))
+    assert triples(data) == [("u1", "i1", 1), ("u2", "i2", 2)]
+    assert len(data) == 2
+    assert (f"{n_blank} rows have nothing in them and are left out" in data.notes) == (n_blank > 0)
+    assert understood(data).unreadable == 0
+
+
+def test_lines_count_where_rows_have_nothing_in_them(write: Write) -> None:
+    assert "a.csv line 5: no item id" in refused(write("a.csv", "user,item\n,\n,\nu,i\nw,\n,\n"))
+
+
+def test_the_end_of_a_text_from_dos_is_no_part_of_an_id(write: Write) -> None:
+    assert triples(load(str(write("a.csv", "user,item\nu,i\nv,j\x1a"))))[1] == ("v", "j", None)

@@ -13,6 +13,8 @@ from fedrec.errors import BadInput
 STEP = 1 << 20
 EXCEL = re.compile(rb'\A"?sep=[^\r\n]"?[ \t]*(?=\r|\n|\Z)', re.IGNORECASE)
 """A first line by which a file tells Excel its delimiter: no line of the table. Its end stays, so that lines count."""
+END = b"\x1a"
+"""Ctrl-Z, with which DOS ends a text."""
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -63,6 +65,8 @@ def text(path: Path, encoding: str | None = None) -> tuple[bytes, str]:
     It is decoded by its mark, as ``encoding``, as UTF-8, or as Windows' cp1252 where it is not that.
     """
     data, written = as_utf8(contents(path), path, encoding)
+    if data.endswith(END):
+        data = data.rstrip(END)
     if b"\0" in data:
         line = line_of(data, data.index(b"\0"))
         raise BadInput(f"{path} line {line}: a NUL byte; this is no text, or UTF-16 without its mark: save it as UTF-8")

@@ -91,6 +91,9 @@ def read(
     lines = head_lines(path)[:LINES] or [""]
     table = Table.open(path, sniff(lines[0], lines[1:]))
     cells = table.first()
+    if not any(cell.strip() for cell in cells):
+        table = table.without_blank_rows()
+        cells = table.first()
     if not table.quoted:
         _refuse_quotes(path, table)
     header = columns.is_header(cells, chosen)
@@ -129,6 +132,32 @@ def from_table(
     found: list[str] | None = None,
 ) -> Rows:
     """Rows of an opened file whose columns have these names (in the file: ``found``)."""
+    attempt = partial(
+        _attempt, names=names, header_lines=header_lines, given=given, cut_end=cut_end, share=share, found=found
+    )
+    try:
+        rows = attempt(table)
+    except BadInput:
+        less = table.without_blank_rows()  # looked for only where something cannot be read: it takes time
+        if less is table:
+            raise
+        return attempt(less)
+    if rows.understood is None or not rows.understood.unreadable:
+        return rows
+    less = table.without_blank_rows()
+    return rows if less is table else attempt(less)
+
+
+def _attempt(
+    table: Table,
+    names: list[str],
+    header_lines: int,
+    *,
+    given: bool,
+    cut_end: bool,
+    share: float,
+    found: list[str] | None,
+) -> Rows:
     notes: list[str] = []
     if cut_end:
         whole = table.without_torn_end(len(names))
@@ -138,6 +167,8 @@ def from_table(
     wanted = [name for name in names if name in columns.KNOWN]
     parsed = table.parse(names, header_lines, wanted, share)
     place = partial(table.place, header_lines=header_lines, expected=len(names) if parsed.n_torn else None)
+    if table.n_blank:
+        notes.append(f"{table.n_blank} rows have nothing in them and are left out")
     if table.encoding == "cp1252":
         notes.append(f"{table.path.name} is not UTF-8: read as cp1252")
     said = [name.strip() for name in (found if found is not None and header_lines else names)]

@@ -44,6 +44,8 @@ class Table:
     escape: str | None = None
     encoding: str = "utf-8"
     """What the file was written in; ``data`` is UTF-8."""
+    n_blank: int = 0
+    """Rows without anything in them that were taken out."""
 
     @staticmethod
     def open(
@@ -122,6 +124,15 @@ class Table:
         if 0 < start < len(self.data) and self.data[start:].count(self.delimiter.encode()) < expected - 1:
             return replace(self, data=self.data[:start])
         return self
+
+    def without_blank_rows(self) -> Table:
+        """The table less rows that have nothing in any cell, as Excel leaves them, or the table itself.
+
+        Their line ends stay, so that lines count.
+        """
+        between = re.escape(self.delimiter.encode())
+        data, found = re.subn(rb'(?m)^(?:[ \t\x1a]|%b|"")+(?=\r?$)' % between, b"", self.data)
+        return replace(self, data=data, n_blank=self.n_blank + found) if found else self
 
     def parse(self, names: Sequence[str], header_lines: int, wanted: Sequence[str], share: float = 0.0) -> Parsed:
         """The wanted columns as text; rows with another number of cells may be this share of all."""
