@@ -20,6 +20,7 @@ from fedrec.data.readers import columns
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 from fedrec.evaluation.splits import time_order
+from there import there
 
 Write = Callable[..., Path]
 
@@ -401,3 +402,28 @@ def test_lines_count_where_rows_have_nothing_in_them(write: Write) -> None:
 
 def test_the_end_of_a_text_from_dos_is_no_part_of_an_id(write: Write) -> None:
     assert triples(load(str(write("a.csv", "user,item\nu,i\nv,j\x1a"))))[1] == ("v", "j", None)
+
+
+@pytest.mark.parametrize(
+    ("cell", "title"),
+    [
+        (r'"a \"b\" c"', 'a "b" c'),
+        (r'"a \"b\", c"', 'a "b", c'),
+        (r'"one, \", two"', 'one, ", two'),
+        (r'"ends with \\"', "ends with \\"),
+        (r'"\"" ', '"'),
+        (r"C:\new", r"C:\new"),
+    ],
+)
+def test_quotes_with_a_backslash_before_them(write: Write, cell: str, title: str) -> None:
+    spark = f'user,item,title\nu,i,{cell.strip()}\nv,j,"said \\"so\\", and went"\n"","",""\nw,"k\\"",x\n'
+    data = load(str(write("a.csv", spark)))
+    assert there(data.titles).tolist() == [title, 'said "so", and went', "x"]
+    assert data.item_ids.tolist() == ["i", "j", 'k"']
+
+
+@pytest.mark.parametrize("cell", ['"C:\\"', '"a ""b"" \\"', 'C:\\"x"', "\\"])
+def test_a_backslash_before_a_closing_quote_is_itself(write: Write, cell: str) -> None:
+    data = load(str(write("a.csv", f'user,item,title\nu,i,{cell}\nv,j,"D:\\"\nw,k,"two ""words"""\n')))
+    wanted = cell[1:-1].replace('""', '"') if cell[0] == '"' else cell
+    assert there(data.titles).tolist() == [wanted, "D:\\", 'two "words"']

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from fedrec.data import limits
-from fedrec.data.readers import content
+from fedrec.data.readers import content, escapes
 from fedrec.data.readers.faults import LISTED
 from fedrec.errors import BadInput
 
@@ -64,6 +64,8 @@ class Table:
             if re.search(rb"[ \t]{2}|\t|[ \t]\r?\n|\n[ \t]|^[ \t]|[ \t]$", data):
                 data = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", re.sub(rb"[ \t]+", b" ", data))
             return Table(path, data, " ", False, None, written)
+        if quoted and escape is None:
+            data = escapes.doubled(data, delimiter)
         return Table(path, data, delimiter, quoted, escape, written)
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
