@@ -130,6 +130,21 @@ def test_sequences(write: Write) -> None:
     assert any("1 repeats" in note for note in data.notes)
 
 
+@pytest.mark.parametrize("mark", [" ", "\t"])
+def test_equally_many_items_for_each_user_are_no_ratings_and_times(write: Write, mark: str) -> None:
+    def put(name: str, *lines: str) -> Path:
+        return write(name, "".join(line.replace(" ", mark) + "\n" for line in lines))
+
+    with pytest.raises(BadInput, match="a table, or a line for each user"):
+        readers.read(put("a.txt", "1 10 11 12", "2 12 13 14", "3 14 15 16"))
+    assert len(readers.read(put("a.txt", "1 10 3 12", "2 12 3 14", "2 14 3 16"))) == 3  # a user twice
+    assert len(readers.read(put("a.txt", "1 10 3 99", "2 12 4 98"))) == 2  # no rating is an item
+    assert len(readers.read(put("a.txt", "user item rating", "1 10 12", "2 12 14"))) == 2
+    for part, rows in {"train": "1 10 3\n1 3 3\n", "test": "1 11 3\n"}.items():
+        write(f"split/{part}.tsv", rows.replace(" ", mark))
+    assert len(readers.read(write("split/valid.tsv", f"1{mark}4{mark}4\n2{mark}5{mark}4\n").parent)) == 5
+
+
 def test_telling_sequences_from_tables() -> None:
     assert sequences.looks_like(["1 2 3 4 5 6 7", "2 3"])
     assert not sequences.looks_like(["1 2 3", "1 2 4"])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedrec.data.readers import columns, content, meanings
+from fedrec.data.readers import columns, content, meanings, sequences
 from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Rows
 from fedrec.data.readers.table import Table
@@ -81,12 +81,13 @@ def read(
     cut_end: bool = False,
     chosen: Mapping[str, str] | None = None,
     share: float | None = None,
+    alone: bool = True,
 ) -> Rows:
     """Rows of a delimited file.
 
     ``given``: a person's own file (ids of mixed kind are mistakes). ``cut_end``: leave out a last line cut off.
     ``chosen``: meaning to column name. ``share``: of rows that may be unreadable; of a person's own file, one in
-    a hundred.
+    a hundred. ``alone``: it is no part of a split, in which each user may be there once.
     """
     lines = head_lines(path)[:LINES] or [""]
     table = Table.open(path, sniff(lines[0], lines[1:]))
@@ -101,7 +102,10 @@ def read(
         raise BadInput(f"{path} has no header, so --columns has nothing to choose from; put names into its first line")
     names = columns.by_name(cells, path, chosen) if header else columns.by_position(len(cells), path)
     share = share if share is not None else SHARE if given else 0.0
-    return from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
+    rows = from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
+    if given and alone and not header and table.delimiter in "\t ":
+        sequences.refuse_doubtful(path, rows)
+    return rows
 
 
 def _refuse_quotes(path: Path, table: Table) -> None:

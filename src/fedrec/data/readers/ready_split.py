@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -76,7 +77,9 @@ def read(folder: Path, *, chosen: Mapping[str, str] | None = None) -> Rows:
             raise BadInput(f"{folder} is not a ready split: no {part} file ({part}.tsv, .csv or .parquet)")
     pieces: list[tuple[str, Rows]] = []
     for part, path in files.items():
-        reader = parquet_table.read if path.suffix.lower() in (".parquet", ".pq") else delimited.read
+        reader = (
+            parquet_table.read if path.suffix.lower() in (".parquet", ".pq") else partial(delimited.read, alone=False)
+        )
         pieces.append((part, reader(path, chosen=chosen, share=0.0)))
     rows = [piece for _, piece in pieces]
     by_name = {files[part].name: piece for part, piece in pieces}

@@ -72,3 +72,24 @@ def looks_like(lines: list[str]) -> bool:
     table = 2 <= usual <= 5 and lengths.count(usual) >= 0.8 * len(lengths) and len(lengths) > 1
     distinct = len({words[0] for words in split}) == len(split)
     return distinct and not table and (len(set(lengths)) > 1 or usual > 5)
+
+
+def refuse_doubtful(path: Path, rows: Rows) -> None:
+    """Refuse what was read as a table without a header, where it may as well be users with equally many items each.
+
+    Each user is there once, and a rating or a time is an item elsewhere. A look at the first rows tells most tables.
+    """
+    further = [column for column in (rows.ratings, rows.times) if column is not None]
+    for most in (1000, len(rows)):
+        users = rows.users.slice(0, most)
+        if not further or len(users) < 2 or pc.count_distinct(users).as_py() < len(users):
+            return
+    try:
+        items = pc.cast(rows.items, pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return
+    if np.isin(np.concatenate(further), items).any():
+        raise BadInput(
+            f"{path}: a table, or a line for each user with the user's items? each user is there once; of a table, put "
+            "a header above it (user item rating); of items, write a line for each (user item)"
+        )
