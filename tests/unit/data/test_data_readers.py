@@ -363,6 +363,7 @@ def test_what_is_written_is_read(tmp_path: Path, rows: list[tuple[int, int, int]
         parquet.write_table(pa.table({"user": user, "item": item, "time": time}), path)
     else:
         names = mark.join(("user", "item", "rating", "time")) + "\n" if header else ""
+        rows = [*rows, (rows[0][0], 10**6 + 1, 1)]  # users who are all there once may be users with their items
         path.write_text(names + "".join(mark.join(map(str, (u, i, 1, t))) + "\n" for u, i, t in rows))
     want = sorted(((u, t, n, i) for n, (u, i, t) in enumerate(rows)))
     assert triples(load(path)) == [(str(u), str(i), t) for u, t, _, i in want]
