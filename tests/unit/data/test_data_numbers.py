@@ -94,3 +94,11 @@ def test_a_ready_split_keeps_its_titles(write: Write, tmp_path: Path) -> None:
         write(f"d/{part}.csv", f"user,item,title\n{row}\n")
     write("d/movies.dat", "x::Other\ny::Other\nz::Other\n")
     assert there(load(tmp_path / "d").titles).tolist() == ["X", "Y", "z"]
+
+
+@pytest.mark.parametrize("empty", ["", "nan", "9999999999999999999999"])
+def test_nanoseconds_keep_their_order_beside_a_cell_without_a_time(write: Write, empty: str) -> None:
+    rows = [f"{user},{item},160000000000000000{end}\n" for user in range(100) for item, end in (("b", 1), ("a", 0))]
+    data = load(str(write("a.csv", "user,item,time\n" + "".join(rows) + f"7,c,{empty}\n")))
+    assert data.item_ids[data.items][:2].tolist() == ["a", "b"]
+    assert there(data.times)[:2].tolist() == [1_600_000_000_000_000_000, 1_600_000_000_000_000_001]

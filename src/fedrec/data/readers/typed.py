@@ -13,7 +13,7 @@ from fedrec.data import limits
 from fedrec.data.readers import columns, meanings
 from fedrec.data.readers.faults import SHARE, Faults
 from fedrec.data.readers.rows import Place, Rows
-from fedrec.data.readers.values import Numbers, Times, in_range, moments, numbers
+from fedrec.data.readers.values import WHOLE, Numbers, Times, in_range, moments, numbers
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
@@ -24,12 +24,10 @@ FAILURES = (
     OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, AttributeError,
 )  # fmt: skip
 """What a damaged or odd table makes pyarrow raise, depending on where the oddity is."""
-WHOLE = 2.0**53
 EXACT = (
     (pa.types.is_float16, 2.0**11 - 1), (pa.types.is_float32, 2.0**24 - 1), (pa.types.is_floating, WHOLE),
 )  # fmt: skip
 """Up to which every whole number of a kind is itself: above it, two ids become one."""
-"""Floats above this are no longer exact whole numbers."""
 
 
 def wanted(found: list[str], source: str, chosen: Mapping[str, str] | None) -> dict[str, str]:

@@ -19,6 +19,9 @@ SECONDS, ORDER = f"seconds{SINCE}", "numbers (an order)"
 DAY_FIRST, MONTH_FIRST = "dates, day first", "dates, month first"
 FARTHEST = 9.2e18
 """Times must fit 64 bits."""
+WHOLE = 2.0**53
+"""Floats above this are no longer exact whole numbers."""
+INTEGER = r"^-?[0-9]+$"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
@@ -136,7 +139,7 @@ def moments(column: pa.ChunkedArray, quoted: bool = False) -> Times:
         pass
     found = numbers(words, quoted)
     if found.bad.mean() <= 0.5:
-        return in_range(found.values, found.bad)
+        return in_range(_exact(words, found), found.bad)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             when = pc.cast(_cast(words, kind), pa.int64())
@@ -144,6 +147,16 @@ def moments(column: pa.ChunkedArray, quoted: bool = False) -> Times:
             continue
         return Times(np.asarray(when.to_numpy(), dtype=np.float64) / 1e6, np.zeros(len(words), np.bool_), "ISO dates")
     return _dates(words)
+
+
+def _exact(words: pa.ChunkedArray, found: Numbers) -> NDArray[np.int64] | NDArray[np.float64]:
+    """The good numbers as integers, where all are and some are larger than what a float holds exactly."""
+    size = np.abs(np.where(found.bad, 0, found.values))
+    usable = ~found.bad & (size < FARTHEST)
+    if size.max() < WHOLE or (usable & ~_matches(words, INTEGER)).any():
+        return found.values
+    whole = pc.cast(pc.if_else(pa.array(usable), words, "0"), pa.int64())
+    return np.where(usable, np.asarray(whole.to_numpy(), dtype=np.int64), np.iinfo(np.int64).max)
 
 
 def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = None) -> Times:
