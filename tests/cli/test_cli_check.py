@@ -125,6 +125,21 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         "wrote into its download",
         ("        samples = draw(", "        download.items[0] += 0.01\n        samples = draw("),
     ),
+    "it takes a user for a client": (
+        "1",
+        "where clients hold several users it stops with IndexError",
+        ("block.client_of_user[block.train.owners]", "block.train.owners"),
+    ),
+    "it gives users' items to other clients": (
+        "1",
+        "in blocks of 1, where clients hold several users",
+        ("block.client_of_user[block.train.owners]", "np.minimum(block.train.owners, block.n_clients - 1)"),
+    ),
+    "it gives users' items to clients by their place": (
+        "4",
+        "in another order, where clients hold several users",
+        ("block.client_of_user[block.train.owners]", "np.minimum(block.train.owners, block.n_clients - 1)"),
+    ),
     "it keeps momentum on itself": (
         "7",
         "stopped and resumed",

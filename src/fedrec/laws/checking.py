@@ -10,7 +10,7 @@ from pathlib import Path
 from fedrec.core.method import Method
 from fedrec.core.reference import Reference
 from fedrec.errors import BadInput
-from fedrec.laws import absence, equal_runs, learning, messages, nodes, threads
+from fedrec.laws import absence, equal_runs, groups, learning, messages, nodes, threads
 from fedrec.laws.broken import LawBroken
 from fedrec.methods import registry
 from fedrec.methods.from_file import imported
@@ -31,7 +31,12 @@ LAWS = (
     Law(
         1,
         "a block of clients gives what blocks of one give; nothing is written at a distance",
-        (equal_runs.same_in_any_blocks, equal_runs.nothing_at_a_distance, equal_runs.nothing_on_the_method),
+        (
+            equal_runs.same_in_any_blocks,
+            groups.groups_in_any_blocks,
+            equal_runs.nothing_at_a_distance,
+            equal_runs.nothing_on_the_method,
+        ),
     ),
     Law(2, "nodes that exchange bytes give what one process gives", (nodes.nodes_give_the_same,)),
     Law(
@@ -39,7 +44,11 @@ LAWS = (
         "the same seed gives the same result, whatever the number of threads",
         (equal_runs.same_twice, threads.same_with_any_threads),
     ),
-    Law(4, "reordering clients reorders results and changes nothing else", (equal_runs.same_in_any_order,)),
+    Law(
+        4,
+        "reordering clients reorders results and changes nothing else",
+        (equal_runs.same_in_any_order, groups.groups_in_any_order),
+    ),
     Law(
         5,
         "a client that does not take part keeps its private state",
@@ -55,7 +64,7 @@ LAWS = (
     Law(
         10,
         "where a sum suffices, secure sums give the metrics of plain uploads",
-        (equal_runs.secure_sums_change_nothing,),
+        (equal_runs.secure_sums_change_nothing, groups.secure_sums_of_groups),
     ),
 )
 """Laws of a method. Laws 9 and 11 are about kernels and protocols."""

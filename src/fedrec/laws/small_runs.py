@@ -27,17 +27,29 @@ SMALL = {"dim": 4, "epochs": 2, "batch_size": 64}
 """Settings that make a round fast, where a method has them."""
 SEED = 3
 TINY_USERS = 30
+USERS_OF_CLIENTS = (3, 1, 4, 8, 2, 5, 3, 4)
+"""Of the thirty users, how many are with each client where clients are organisations."""
 
 
 @cache
 def world(name: str) -> Interactions:
-    """A world by name; ``tiny`` is thirty users of ``demo``."""
+    """A world by name; ``tiny`` is thirty users of ``demo``, ``grouped`` the same users on eight clients."""
+    if name == "grouped":
+        return _grouped(world("tiny"))
     if name != "tiny":
         return load(name)
     whole = load("demo")
     stay = np.zeros(whole.n_users, bool)
     stay[:TINY_USERS] = True
     return keep_users(whole, stay)
+
+
+def _grouped(data: Interactions) -> Interactions:
+    """Users of one client are not neighbours in the data."""
+    holders = np.repeat(np.arange(len(USERS_OF_CLIENTS), dtype=np.int32), USERS_OF_CLIENTS)
+    names = np.array([f"group {number}" for number in range(len(USERS_OF_CLIENTS))], np.str_)
+    drawn = np.random.default_rng(0).permutation(holders)
+    return dataclasses.replace(data, client_of_user=drawn, client_ids=names)
 
 
 @dataclass(frozen=True)
@@ -116,3 +128,11 @@ def reordered(data: Interactions, order: Int64) -> Interactions:
         times=None if data.times is None else data.times[rows],
         client_of_user=None if data.client_of_user is None else data.client_of_user[order],
     )
+
+
+def renumbered(data: Interactions, order: Int64) -> Interactions:
+    """The same clients in another order, each with its users: client ``order[i]`` becomes client ``i``."""
+    assert data.client_of_user is not None
+    assert data.client_ids is not None
+    place = np.argsort(order).astype(np.int32)
+    return dataclasses.replace(data, client_of_user=place[data.client_of_user], client_ids=data.client_ids[order])
