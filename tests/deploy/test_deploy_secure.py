@@ -233,10 +233,10 @@ def test_metric_sums_that_nobody_can_have_are_not_used(
 
     def between(name: str, step: Step, work: Any) -> Stepped:
         summing = exchange.nodes[name].summing if name == "node2" and step.step == Kind.INPUT else None
-        parts, about = summing.store.read(PARTS) if summing else ({}, {})
-        if summing and "valid" in parts[name]:  # not where nothing is evaluated
-            parts[name]["valid"][part] = number
-            summing.store.write(PARTS, parts, **{key: about[key] for key in ("number", "agreed", "made")})
+        found, about = summing.store.read(PARTS) if summing else ({}, {})
+        if summing and "valid" in found["sums"][name]:  # not where nothing is evaluated
+            found["sums"][name]["valid"][part] = number
+            summing.store.write(PARTS, found, **{key: about[key] for key in ("number", "agreed", "made")})
             plan = summing.taking[name].plan
             honest = plan.layout.scales["valid"]
             loose = Scale(honest.bound, honest.summands, honest.bits, honest.noise)

@@ -21,9 +21,9 @@ class Disclosed:
     summands: int = 0
     """The fewest honest participants in a secure sum with noise; 0 where there was none."""
     accounts: tuple[Account, ...] = ()
-    """What participants of secure sums have given away: each amount once."""
+    """What has been given away about clients in secure sums: each amount once."""
     holders: tuple[tuple[int, int], ...] = ()
-    """The place of each participant that was charged, and of its account, in the order of their first charges."""
+    """The place of each client that was charged, and of its account."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a file has them."""

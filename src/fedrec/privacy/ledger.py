@@ -1,15 +1,15 @@
 """What a node has given away about each of its clients, over all runs, and what its owner allows.
 
-Every release is charged before it is sent, under (run, round, attempt), once; where the same is asked for again and
-would cost more than it was charged with, the difference is charged. Each attempt at a sum is a release of its own,
-since others may open it without this node. The account of a client is the sum of its charges; the node's is that of
-the client who gave away most.
+Every release is charged before it is sent. Uploads are charged once a round; where the same is asked for again and
+would cost more than it was charged with, the difference is charged. What goes into a secure sum is charged whenever it
+is made, under (run, round, attempt): each attempt is a release of its own, since others may open it without this node.
+The account of a client is the sum of its charges; the node's is that of the client who gave away most.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from math import inf, isinf
 
@@ -42,6 +42,12 @@ class Charge:
     """A digest of the keys of the clients it was made for; ledgers from before have none."""
     attempt: int = 0
     """Which attempt at a secure sum of the round."""
+    summed: bool = False
+    """Whether it went into a secure sum."""
+
+    def uploads_of(self, run: str, round: int) -> bool:
+        """Whether these are the uploads of a round."""
+        return (self.run, self.round, self.summed) == (run, round, False)
 
 
 @dataclass(frozen=True)
@@ -56,37 +62,44 @@ class Ledger:
     def empty() -> Ledger:
         return Ledger(np.zeros(0, np.uint64), np.zeros((0, len(PARTS))))
 
-    def find(self, run: str, round: int, attempt: int = 0) -> Charge | None:
-        """The charge of a round, if it was made."""
-        wanted = (run, round, attempt)
-        return next((one for one in self.charges if (one.run, one.round, one.attempt) == wanted), None)
+    def find(self, run: str, round: int) -> Charge | None:
+        """The charge of a round's uploads, if it was made."""
+        return next((one for one in self.charges if one.uploads_of(run, round)), None)
 
-    def charged(self, run: str, round: int, clients: U64, spent: Spent, attempt: int = 0) -> Ledger:
-        """With a release of these clients' data; what was charged already is not charged again.
-
-        What goes into one attempt of several cohorts counts as the dearest of them.
-        """
-        before = self.find(run, round, attempt)
+    def charged(self, run: str, round: int, clients: U64, spent: Spent) -> Ledger:
+        """With these clients' uploads of a round; what was charged already is not charged again."""
+        before = self.find(run, round)
         more = spent if before is None else spent.beyond(before.spent)
         if not len(clients) or (before is not None and more == NOTHING):
             return self
+        if before is None:
+            return self._with(Charge(run, round, spent, len(clients), whose=whose(clients)), clients)
+        dearest = Spent(*map(max, astuple(before.spent), astuple(spent)))
+        dearer = replace(before, spent=dearest)
+        charges = tuple(dearer if one is before else one for one in self.charges)
+        return replace(self._added(clients, more), charges=charges)
+
+    def summed(self, run: str, round: int, attempt: int, members: Sequence[U64], spent: Spent) -> Ledger:
+        """With vectors that members put into an attempt at a secure sum, each with the data of these clients."""
+        clients = np.unique(np.concatenate(members))
+        made = Charge(run, round, spent, len(clients), whose=whose(clients), attempt=attempt, summed=True)
+        return self._with(made, clients)
+
+    def _with(self, made: Charge, clients: U64) -> Ledger:
+        return replace(self._added(clients, made.spent), charges=(*self.charges, made))
+
+    def _added(self, clients: U64, more: Spent) -> Ledger:
+        """With more in these clients' accounts."""
         keys = np.union1d(self.keys, clients)
         accounts = np.zeros((len(keys), len(PARTS)))
         accounts[np.searchsorted(keys, self.keys)] = self.accounts
         accounts[np.searchsorted(keys, clients)] += [getattr(more, part) for part in PARTS]
-        if before is None:
-            made = Charge(run, round, spent, len(clients), whose=whose(clients), attempt=attempt)
-            return Ledger(keys, accounts, (*self.charges, made))
-        dearest = Spent(*map(max, astuple(before.spent), astuple(spent)))
-        dearer = replace(before, spent=dearest)
-        return Ledger(keys, accounts, tuple(dearer if one is before else one for one in self.charges))
+        return Ledger(keys, accounts, self.charges)
 
     def answered(self, run: str, round: int) -> Ledger:
         """With a round's answer marked as stored."""
-        marked = tuple(
-            replace(one, answered=True) if (one.run, one.round) == (run, round) else one for one in self.charges
-        )
-        return replace(self, charges=marked)
+        marked = (replace(one, answered=True) if one.uploads_of(run, round) else one for one in self.charges)
+        return replace(self, charges=tuple(marked))
 
     def spent(self, clients: U64 | None = None) -> Spent:
         """The most that was given away about one of these clients, or about any."""
@@ -143,12 +156,14 @@ class OwnerPolicy:
             had = "bounds nothing" if isinf(norm) else f"has {norm:g}"
             raise Withheld(f"this node allows contributions of norm {self.max_clip:g} at most, the run {had}")
 
-    def check_budget(self, ledger: Ledger) -> None:
-        """Refuse what would take the ledger beyond the budget; ``ledger`` is as it would be after the release."""
-        if isinf(self.budget):
-            return
-        reached = ledger.spent().epsilon(self.delta)
-        if reached > self.budget:
+    def allows(self, spent: Spent) -> bool:
+        """Whether the budget allows what would be spent after a release."""
+        return isinf(self.budget) or spent.epsilon(self.delta) <= self.budget
+
+    def check_budget(self, spent: Spent) -> None:
+        """Refuse a release after which this would be spent."""
+        if not self.allows(spent):
+            reached = spent.epsilon(self.delta)
             what = "without bound" if isinf(reached) else f"epsilon {reached:.4g}"
             raise Withheld(
                 f"the privacy budget of this node is spent: another release would reach {what}, but its owner allows "

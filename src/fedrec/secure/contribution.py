@@ -12,8 +12,7 @@ Both places of :class:`Guard` do nothing by default. A guard that gives a privac
 scales all protected fields together into a ball, so that ``clip`` of :func:`fedrec.secure.accounting.distance` holds
 for what is summed (weights included), and ``noise`` returns :func:`fedrec.secure.noise.noise_share`. The layout's
 fields then carry the noise of the sum (``noise=`` of :func:`layout_of`), and a node checks them against its policy
-before it joins. Charging a release to a ledger belongs before :func:`vector_of` returns: what it returns is
-sent at most once, under (run, round).
+before it joins. A release is charged (``Guard.charge``) before :func:`vector_of` makes what is sent, each time.
 
 Bounds. Where clip is set, no number of a client's upload is larger than it. Where it is not, the bound is
 :data:`FREE` (2^16) times weight and users, in 64-bit words: a step near 10^-10 for a thousand clients. A number beyond
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 
 from fedrec.core.settings import PrivacySettings
 from fedrec.core.sums import SumField
+from fedrec.data.ragged import Int64
 from fedrec.errors import BadInput
 from fedrec.secure.failures import Refusal
 from fedrec.secure.layout import Field, Layout
@@ -129,8 +129,10 @@ def metric_fields(metrics: Iterable[str], users: int) -> dict[str, SumField]:
 class Guard:
     """What a participant does to its contribution for its own protection: nothing, unless overridden."""
 
-    adding = True
-    """Whether the participant adds to the method's sums, by what the plan says of it: not by its numbers."""
+    def charge(self, plan: Plan, clients: Mapping[str, Int64]) -> set[str]:
+        """Before vectors of these participants are made, with the positions of those whose data is in each: who of them
+        may go on."""
+        return set(clients)
 
     def bounded(self, parts: Parts) -> Parts:
         """The contribution, scaled back where it is larger than it may be."""

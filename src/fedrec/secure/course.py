@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,20 @@ class Course:
 
     plan: Plan
     spoke: NDArray[np.bool_]  # [5, members]
+    failed: TooFew | None = None
+    """Why the protocol ends without a sum, where it does."""
 
     @staticmethod
     def of(plan: Plan, dropouts: Dropouts) -> Course:
-        """The attempt with these dropouts; :class:`TooFew` where the protocol would end without a sum.
+        """The attempt with these dropouts; :class:`TooFew` where the protocol would end without a sum."""
+        course = Course.tried(plan, dropouts)
+        if course.failed is not None:
+            raise course.failed
+        return course
+
+    @staticmethod
+    def tried(plan: Plan, dropouts: Dropouts) -> Course:
+        """The same, with or without a sum.
 
         A member with fewer than t neighbours left in a step falls silent by itself, as in the protocol.
         """
@@ -56,18 +66,20 @@ class Course:
         for step in range(1, 5):
             left = spoke[step - 1]
             if step <= 3 and left.sum() < rules.least_survivors:
-                raise TooFew(f"{Kind(step - 1).name.lower()}: {left.sum()} members are left")
+                return Course(plan, spoke, TooFew(f"{Kind(step - 1).name.lower()}: {left.sum()} members are left"))
             spoke[step] = left & (silent > step)
             if step <= 2:
                 spoke[step] &= left[plan.table].sum(axis=1) >= rules.threshold
             elif step == 3 and fewest_in_a_row(plan.circle, rules.neighbours, left) < rules.window:
-                raise TooFew("too many in a row on the circle are gone")
+                return Course(plan, spoke, TooFew("too many in a row on the circle are gone"))
             elif step == 4 and left[plan.committee].sum() < rules.quorum:
-                raise TooFew("too few of the committee are left", repeat=False)  # those that are have signed
+                few = TooFew("too few of the committee are left", repeat=False)  # those that are have signed
+                return Course(plan, spoke, few)
         course = Course(plan, spoke)
         short = spoke[Kind.UNMASK][plan.table].sum(axis=1) < rules.threshold
         if (course._unrevealed & short).any():
-            raise TooFew("a secret of a silent member has too few shares left", repeat=False)
+            few = TooFew("a secret of a silent member has too few shares left", repeat=False)
+            return replace(course, failed=few)
         return course
 
     @property
@@ -85,7 +97,7 @@ class Course:
 
     @property
     def survivors(self) -> Int64:
-        """Places of those in the sum."""
+        """Places of those in the sum, or whose vectors left for one that failed."""
         return np.flatnonzero(self.spoke[Kind.INPUT])
 
     @property
@@ -125,6 +137,8 @@ class Costs:
     smallest: int = 0
     steps: Any = field(default_factory=lambda: np.zeros((2, len(STEPS))))
     seconds: dict[str, float] = field(default_factory=lambda: {"clients": 0.0, "server": 0.0})
+    lost: list[Course] = field(default_factory=list)
+    """Attempts that were simulated, of whose sums nothing was used; vectors may have left for them."""
 
     def add(self, size: int, traffic: Traffic | None = None, seconds: Mapping[str, float] | None = None) -> None:
         """One more cohort, with so many contributions."""

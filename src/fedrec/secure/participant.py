@@ -110,6 +110,10 @@ class Participant:
         yield
         self._next = None if kind is Kind.UNMASK else Kind(kind + 1)
 
+    def awaits(self, kind: Kind) -> bool:
+        """Whether this step is the next one."""
+        return self._next is kind
+
     def _signed(self, kind: Kind, body: bytes) -> bytes:
         return sign(self.plan, kind, self.place, body, self._member.key)
 

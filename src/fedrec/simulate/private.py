@@ -13,6 +13,7 @@ from fedrec.core.disclosed import Disclosed
 from fedrec.core.method import Method
 from fedrec.core.participation import Participation
 from fedrec.core.population import Population
+from fedrec.data.ragged import Int64
 from fedrec.evaluation.task import Task
 from fedrec.privacy.guard import SimulatedGuard, noise_in_total
 from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
@@ -21,7 +22,7 @@ from fedrec.secure.course import Costs, Course
 from fedrec.secure.failures import TooFew
 from fedrec.secure.layout import Layout
 from fedrec.secure.noise import noisy_summands, summands_of
-from fedrec.secure.ring import Bits, Integers
+from fedrec.secure.ring import Bits
 from fedrec.secure.rules import neighbourhood
 from fedrec.simulate.ledgers import Ledgers
 from fedrec.simulate.secured import RUN, SecureOptions, SecureSimulator
@@ -45,6 +46,7 @@ class PrivateSimulator(SecureSimulator):
         self.summed: SumNoise | None = None
         """The noise; its ``summands`` are the fewest of all sums so far."""
         self._least = 0
+        self._recalled = False
         self.participation = participation
         super().__init__(method, people, task, seed, secure, **options)
         self.drawn = SimulatedGuard(secure.colluding, seed)
@@ -62,7 +64,7 @@ class PrivateSimulator(SecureSimulator):
             nodes=secure.nodes > 0,
         )
 
-        self.ledgers = Ledgers(self.names, self.summed, secure.colluding)
+        self.ledgers = Ledgers([self.names[owner] for owner in self.owner], self.summed, secure.colluding)
 
     def round(self, number: int, *rest: Any) -> Any:
         self._recall(number)
@@ -77,6 +79,7 @@ class PrivateSimulator(SecureSimulator):
         if shown is not None:
             self._state_least(shown.summands)
             self.ledgers.read(shown.accounts, shown.holders)
+            self._recalled = True
         self._recall(rounds + 1)
 
     def _courses(self, *given: Any) -> list[Course]:
@@ -96,7 +99,9 @@ class PrivateSimulator(SecureSimulator):
     def _recall(self, number: int) -> None:
         """A run that goes on in another process, which wrote nothing down: who fell silent before is drawn by key, so
         it is known here too; the ledgers count all who were chosen."""
-        self.ledgers.before(number, self._chosen, self.method.contributes_once)
+        if not self._recalled:
+            self._recalled = True
+            self.ledgers.before(number, self._chosen, self.method.contributes_once)
         if self._least:
             return
         keys = self.people.block.client_keys
@@ -106,16 +111,24 @@ class PrivateSimulator(SecureSimulator):
             with suppress(TooFew):
                 self._courses(earlier, chosen, answering, self.layout, Costs())
 
-    def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
-        self.ledgers.charge(course.plan, name, parts)
+    def lost(self, courses: list[Course], answering: Int64) -> None:
+        for course in courses:
+            if len(course.survivors):
+                self._charge(course, self._clients(course, answering))
+                self._state_least(summands_of(course.plan, self.secure.colluding))
 
-    def _chosen(self, number: int) -> list[str]:
-        chosen = self.participation.choose(self.seed, number, self.people.block.client_keys)
-        return [self.names[owner] for owner in np.unique(self.owner[chosen])]
+    def _charge(self, course: Course, clients: Int64) -> None:
+        """Charge those whose data is in the vectors of an attempt, whatever their numbers are."""
+        silent = self.method.silent_of(self.server, self.people.block.clients[clients])
+        self.ledgers.charge(course.plan, clients if silent is None else clients[~silent])
+
+    def _chosen(self, number: int) -> Int64:
+        return self.participation.choose(self.seed, number, self.people.block.client_keys)
 
     def _summands(self) -> int:
         """The fewest honest participants in a sum of the first round; shares are those of each round's own plan."""
-        smallest = assign(self._chosen(1), self.seed, RUN, 1, self.secure.cohort).smallest
+        names = [self.names[owner] for owner in np.unique(self.owner[self._chosen(1)])]
+        smallest = assign(names, self.seed, RUN, 1, self.secure.cohort).smallest
         rules = neighbourhood(smallest, self.secure.dropout, self.secure.colluding, least=self.secure.least).rules
         return noisy_summands(smallest, rules.least_survivors, self.secure.colluding)
 
@@ -129,6 +142,8 @@ class PrivateSimulator(SecureSimulator):
         sizes = {course.plan: len(course.survivors) for course in courses}
         return noise_in_total(self.summed, sizes, self.secure.colluding)
 
-    def _sums(self, courses: list[Course], *rest: Any) -> Any:
+    def _sums(self, courses: list[Course], inside: list[Int64], *rest: Any) -> Any:
+        for course, clients in zip(courses, inside, strict=True):
+            self._charge(course, clients)
         self.drawn.survivors = {course.plan.digest: len(course.survivors) for course in courses}
-        return super()._sums(courses, *rest)
+        return super()._sums(courses, inside, *rest)

@@ -134,11 +134,15 @@ class SecureSimulator(Simulator):
         try:
             courses = self._courses(number, chosen, answering, layout, costs, self._idle(asked))
             inside = [self._clients(course, answering) for course in courses]
-            self._check_trained(inside)
+            self._check_trained(courses, inside, costs)
         except TooFew as few:
+            unsent = isinstance(few, FewTrained) and not costs.repeated
+            if not unsent:
+                self.lost(costs.lost, answering)
             if few.repeat:
                 raise
-            return self._skipped(f"round {number} is skipped: {few}", evaluate, isinstance(few, FewTrained))
+            return self._skipped(f"round {number} is skipped: {few}", evaluate, unsent)
+        self.lost(costs.lost, answering)
         answering = np.concatenate(inside)
         before = time.perf_counter()
         done, keys = self._begin(answering, evaluate), Keys(self.seed, number)
@@ -152,12 +156,13 @@ class SecureSimulator(Simulator):
         cost, evaluated = self._end(chosen, answering, evaluate, done, time.perf_counter() - before)
         return replace(cost, secure=costs.as_dict(len(answering), layout, plain)), evaluated
 
-    def _check_trained(self, inside: list[Int64]) -> None:
+    def _check_trained(self, courses: list[Course], inside: list[Int64], costs: Costs) -> None:
         """Raise where of those who stayed too few have trained."""
         idle = self._idle(np.concatenate(inside))
-        for clients in inside:
+        for cohort, clients in enumerate(inside):
             names = {self.names[owner] for owner in np.unique(self.owner[clients])}
             if 0 < len(names - idle) < self.secure.least:
+                costs.lost += courses[: cohort + 1]
                 had = f"{len(names - idle)} of {len(names)} participants that stayed have trained"
                 raise TooFew(f"{had}, a secure sum needs {self.secure.least}", repeat=False)
 
@@ -193,10 +198,14 @@ class SecureSimulator(Simulator):
                 f"round {number}: {len(taking)} participants, a secure sum needs {self.secure.least}; nothing was sent"
             )
         groups = assign(taking, self.seed, RUN, number, self.secure.cohort, idle).groups
-        return [
-            self._course(number, cohort, list(group), answering, layout, costs, idle)
-            for cohort, group in enumerate(groups)
-        ]
+        courses: list[Course] = []
+        try:
+            for cohort, group in enumerate(groups):
+                courses.append(self._course(number, cohort, list(group), answering, layout, costs, idle))
+        except TooFew:
+            costs.lost += courses  # a cohort after the other: these were summed already
+            raise
+        return courses
 
     def _taking(self, chosen: Int64, answering: Int64) -> list[str]:
         """Who takes part in a round's sums."""
@@ -246,14 +255,15 @@ class SecureSimulator(Simulator):
                 break
             plan = Plan.of(RUN, number, members, layout, rules, cohort=cohort, attempt=attempt, idle=idle)
             silent = self._silent(plan, answering)
-            try:
-                return Course.of(plan, silent)
-            except TooFew as few:
-                if not few.repeat:  # its members sign no second list in this round
-                    why = f"no secure sum of cohort {cohort}, and nothing of it was used: {few}"
-                    raise TooFew(why, repeat=False) from None
-                costs.repeated += 1
-                why = str(few)
+            course = Course.tried(plan, silent)
+            if course.failed is None:
+                return course
+            costs.lost.append(course)
+            if not course.failed.repeat:  # its members sign no second list in this round
+                why = f"no secure sum of cohort {cohort}, and nothing of it was used: {course.failed}"
+                raise TooFew(why, repeat=False)
+            costs.repeated += 1
+            why = str(course.failed)
             gone = {plan.members[place] for place, step in silent.items() if step <= Kind.INPUT}
             members = [name for name in members if name not in gone]
         raise TooFew(f"round {number} has no secure sum of cohort {cohort}, and nothing of it was used: {why}")
@@ -281,8 +291,11 @@ class SecureSimulator(Simulator):
     def leaving(self, course: Course, name: str, parts: Mapping[str, Any], vector: Integers) -> None:
         """A participant's whole numbers, on their way to be masked, and what they were made of.
 
-        A ledger is charged here, and an audit looks at them.
+        An audit looks at them.
         """
+
+    def lost(self, courses: list[Course], answering: Int64) -> None:
+        """Attempts of whose sums nothing is used, though vectors may have left; a ledger counts them."""
 
     def summed_up(self, total: SecureSum) -> None:
         """A cohort's sum as the server has it; an audit looks at it here."""

@@ -256,3 +256,43 @@ def test_copies_of_a_population_add_what_was_computed_once(
     assert np.array_equal(one[0], other[0])  # the noise of the sum included
     assert one[1:4] == other[1:4]
     assert one[4] == work
+
+
+def test_simulated_ledgers_count_attempts_for_which_vectors_had_left() -> None:
+    """Nodes are charged for each attempt; the simulated ledger had the last one only."""
+    given = {"data": "scale:users=30,items=80,interactions=700", "seed": 10, "rounds": 1, "secure": True}
+    more = {"epsilon": 8.0, "dropout": 0.03, "secure_dropout": 0.0, "settings": {"dim": 4, "epochs": 1}}
+    settings = resolve("fedavg", {**given, **more})
+    prepared = prepare(settings)
+    runtime: Any = prepared.runtime
+    (record,) = run_rounds(runtime, prepared.plan, Progress(), lambda *_: None).records
+    assert record.secure is not None
+    assert record.secure["repeated"] == 1
+    assert record.participants == 29  # one fell silent before it had masked anything
+    assert sorted(runtime.ledgers.charges) == [0, *[2] * 29]
+    assert runtime.ledgers.stated()["epsilon"] > 12
+    again: Any = prepare(settings).runtime
+    again.ledgers.read(*runtime.ledgers.written())
+    assert again.ledgers.stated() == runtime.ledgers.stated()
+    assert np.array_equal(again.ledgers.accounts, runtime.ledgers.accounts)
+
+
+def test_a_round_that_is_skipped_after_vectors_had_left_is_charged() -> None:
+    given = {"data": "demo", "seed": 1, "rounds": 12, "participation": 0.5, "dropout": 0.05, "secure": True}
+    settings = resolve("fedease", {**given, "secure_work": "sums", "epsilon": 8.0})
+    prepared = prepare(settings)
+    runtime: Any = prepared.runtime
+    before, charged = np.zeros(0), list[int]()
+
+    def look(record: Any, _: Progress) -> None:
+        nonlocal before
+        now = runtime.ledgers.charges.copy()
+        changed = int((now != before).sum() if len(before) else now.astype(bool).sum())
+        if not record.participants:
+            assert (changed == 0) == record.unsent
+            charged.append(changed)
+        before = now
+
+    run_rounds(runtime, prepared.plan, Progress(), look)
+    assert 0 in charged
+    assert any(charged)

@@ -298,7 +298,7 @@ class Node:
                 collected.add_metrics(part, self.share.block.user_start, told, sorted(tally.metrics.names))
         agreed = agreement(self.store.read_json("job.json")["settings"], download)
         number, made = str(sum_number(ask.evaluate, ask.train)), secrets.token_hex(8)
-        self.store.write(PARTS, collected.parts, number=number, agreed=agreed, made=made)
+        self.store.write(PARTS, collected.waiting(), number=number, agreed=agreed, made=made)
         return Answer()
 
     def _refuse_impossible(self, ask: Ask) -> None:

@@ -62,6 +62,8 @@ class Collected:
         self.each, self.summands, self.silent = each, summands, silent
         self.names = [client_of(node, c) for c in range(clients)] if each else [node] * clients
         self.parts: Parts = {}
+        self.clients: dict[str, list[int]] = {}
+        """Whose data each member's part of the method's sums holds: positions, ascending."""
 
     def add(self, positions: Int64, sent: Any, received: Any, losses: Any) -> None:
         summands, losses, silent = self.summands(sent, received), loss_of(losses), self.silent(received)
@@ -69,6 +71,7 @@ class Collected:
             if silent is not None and silent[c]:  # it hides nobody, and the plan has to say so
                 continue
             own = self.parts.setdefault(self.names[position], {})
+            self.clients.setdefault(self.names[position], []).append(int(position))
             for name, value in {**{n: s.of(c) for n, s in summands.items()}, LOSS: losses[c]}.items():
                 own[name] = own[name] + value if name in own else np.asarray(value)
 
@@ -79,6 +82,10 @@ class Collected:
             sums = MetricSums.from_values({metric: found[first:last] for metric, found in values.items()})
             numbers = [sums.count, *(sums.sums.get(metric, 0.0) for metric in metrics)]
             self.parts.setdefault(name, {})[part] = np.array(numbers, np.float64)
+
+    def waiting(self) -> dict[str, dict[str, Any]]:
+        """What waits, for a file: the members' sums, and whose data is in them."""
+        return {"sums": self.parts, "clients": {name: np.array(own, np.int64) for name, own in self.clients.items()}}
 
     def answer(self) -> Answer:
         return Answer()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -13,6 +13,7 @@ import numpy as np
 
 from fedrec.core.method import Method
 from fedrec.core.sums import SumField
+from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Answer, Ask
 from fedrec.deploy.node.ledger import NodeLedger
 from fedrec.deploy.node.share import NodeOptions, Share
@@ -22,7 +23,7 @@ from fedrec.keyed import U64
 from fedrec.privacy.accountant import local_release
 from fedrec.privacy.fields import always_telling
 from fedrec.privacy.guard import NoiseGuard, release_of_plan
-from fedrec.privacy.spending import UNBOUNDED
+from fedrec.privacy.spending import UNBOUNDED, Spent
 from fedrec.privacy.summed import norms_of
 from fedrec.secure.contribution import Parts
 from fedrec.secure.identity import host_of
@@ -65,7 +66,7 @@ class Releases:
         if not secure:
             self.policy.check_run(settings.noise, norm)
             self.policy.check_fields(self.method.name, always_telling(self.method.Upload))
-        self.policy.check_budget(self.ledger.read())
+        self.policy.check_budget(self.ledger.read().spent())
 
     def charge(
         self, run: str, round: int, clients: U64, coordinates: int, telling: frozenset[str] = frozenset()
@@ -80,9 +81,9 @@ class Releases:
 class SumReleases(NoiseGuard):
     """Charges what this node puts into secure sums, and adds its share of their noise.
 
-    All of the node's clients are charged for each attempt at a sum to which they add, whatever their numbers are: where
-    the others sign and open it, it is released without this node. Losses are not sent where there is a budget or a
-    limit.
+    For every vector that is made, the clients whose data is in it are charged, whatever their numbers are: where the
+    others sign and open that attempt, it is released without this node. Losses are not sent where there is a budget or
+    a limit.
     """
 
     def __init__(self, releases: Releases, share: Share, colluding: float, private: bool, stream: StreamOf) -> None:
@@ -94,12 +95,23 @@ class SumReleases(NoiseGuard):
         return super().bounded(parts) if self.private else parts
 
     def noise(self, plan: Plan) -> Integers | None:
-        inside = {field.name: field.noise for field in plan.layout.fields if field.name in self._fields}
-        if inside and self.adding:
-            self._charge(plan, inside)
-        return super().noise(plan) if any(inside.values()) else None
+        return super().noise(plan) if any(self._noises(plan).values()) else None
 
-    def _charge(self, plan: Plan, noise: dict[str, float]) -> None:
+    def charge(self, plan: Plan, clients: Mapping[str, Int64]) -> set[str]:
+        noise = self._noises(plan)
+        if not noise:
+            return set(clients)
+        members = {name: self.share.block.client_keys[own] for name, own in clients.items()}
+        return self.releases.ledger.charge_sum(
+            plan.run, plan.round // 2, plan.attempt, members, self._cost(plan, noise)
+        )
+
+    def _noises(self, plan: Plan) -> dict[str, float]:
+        """The noise in the method's own sums."""
+        return {field.name: field.noise for field in plan.layout.fields if field.name in self._fields}
+
+    def _cost(self, plan: Plan, noise: dict[str, float]) -> Spent:
+        """What the sum costs a user; raises where the owner wants more noise, or smaller contributions."""
         settings, policy = self.releases.method.settings, self.releases.policy
         if all(one > 0 for one in noise.values()):
             bounded = self.releases.method.contribution()
@@ -109,12 +121,9 @@ class SumReleases(NoiseGuard):
             group, norm = next(iter(meant.items()))  # the method's own numbers come first, then weights
             policy.check_run(min(noise[name] for name in group), norm)
             alone = self.share.most_users == 1 and host_of(plan.members[0]) != plan.members[0]
-            spent = release_of_plan(plan, norms, nonnegative, alone, self.colluding)
-        else:
-            policy.check_run(0.0, inf)
-            spent = UNBOUNDED
-        clients = self.share.block.client_keys
-        self.releases.ledger.charge(plan.run, plan.round // 2, clients, spent, plan.attempt)
+            return release_of_plan(plan, norms, nonnegative, alone, self.colluding)
+        policy.check_run(0.0, inf)
+        return UNBOUNDED
 
     @cached_property
     def _fields(self) -> dict[str, SumField]:

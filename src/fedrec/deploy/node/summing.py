@@ -3,13 +3,14 @@
 What was trained and evaluated waits in ``parts.safetensors`` under the number of its sum. ``sums.json`` says for every
 member which attempt it joined last and which round it signed the survivors of; it is written before a word about either
 leaves the node, so that no crash, and no second process, can make a member join an attempt twice, or be in two sums of
-one round with different members. The parts of an attempt are in memory alone: who restarts has dropped out of it.
+one round with different members. The parts of an attempt are in memory alone: who restarts has dropped out of it. Every
+vector is charged before it is made, to the clients whose data is in it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from fedrec.core.method import Keys
 from fedrec.core.misfit import require
 from fedrec.core.sums import SumField
+from fedrec.data.ragged import Int64
 from fedrec.deploy.members import hosts_of, read_members, read_sums_key
 from fedrec.deploy.messages.letters import Step, Stepped
 from fedrec.deploy.node.outgoing import Parts
@@ -109,12 +111,15 @@ class Summing:
             require(set(word.contents) == {"plan"}, "a plan that is none")
             return Stepped(self._join(word.run, Plan.from_bytes(word.contents["plan"])))
         require(set(word.contents) <= set(self.taking), "a step of a sum that this node is not in, or has left")
+        parts: Parts = {}
+        allowed: set[str] = set()
         if kind is Kind.INPUT:
-            parts, about = self._parts()
+            parts, clients, about = self._waiting()
             # what was trained since would be summed twice, here and under its own number, with other members perhaps,
             # or would come from another download than that of the others
             if {self.joined[name] for name in word.contents} - {about.get("made", "")}:
                 raise Refusal("a sum of something else than was trained here last")
+            allowed = self._charged(word.contents, clients)
         said: dict[str, bytes] = {}
         for name, content in word.contents.items():
             part = self.taking[name]
@@ -122,6 +127,8 @@ class Summing:
                 if kind is Kind.SHARE:
                     said[name] = part.share(content)
                 elif kind is Kind.INPUT:
+                    if name not in allowed:
+                        raise Refusal("the budget of those whose data is in it is spent")
                     said[name] = part.mask(content, self._vector(part.plan, name, parts.get(name, {})))
                 elif kind is Kind.CONFIRM:
                     said[name] = part.confirm(content)
@@ -136,7 +143,7 @@ class Summing:
         return Stepped(said)
 
     def _join(self, run: str, plan: Plan) -> dict[str, bytes]:
-        parts, about = self._parts()
+        parts, _, about = self._waiting()
         number = int(about["number"])
         require(plan.run == run and plan.round == number, "a sum of something else than was trained here last")
         if plan.agreed != about.get("agreed", ""):
@@ -172,6 +179,20 @@ class Summing:
             state[name]["confirmed"] = plan.round
         self.store.write_json(STATE, state)
 
+    def _charged(self, names: Iterable[str], clients: Mapping[str, Int64]) -> set[str]:
+        """Members whose vectors may be made, charged for them; who has nothing of its own to sum is not charged."""
+        allowed: set[str] = set()
+        adding: dict[bytes, dict[str, Int64]] = {}
+        for name in names:
+            part = self.taking[name]
+            if part.place in part.plan.idle or name not in clients or not part.awaits(Kind.INPUT):
+                allowed.add(name)
+            else:
+                adding.setdefault(part.plan.digest, {})[name] = clients[name]
+        for own in adding.values():
+            allowed |= self.guard.charge(self.taking[next(iter(own))].plan, own)
+        return allowed
+
     def _vector(self, plan: Plan, name: str, own: dict[str, np.ndarray]) -> Any:
         """The member's numbers; one that did not train adds nothing to the method's sums, and the plan says so."""
         refuse_hidden(plan, name, own)
@@ -181,17 +202,16 @@ class Summing:
         whole = {field.name: own.get(field.name, np.zeros(field.shape)) for field in plan.layout.fields}
         # a file keeps a single number as an array of one
         whole |= {field.name: np.reshape(whole[field.name], ()) for field in plan.layout.fields if not field.shape}
-        self.guard.adding = plan.place[name] not in plan.idle
         trained = [field for field in plan.layout.fields if field.name not in (LOSS, *EVALUATED)]
         return vector_of(
             plan, whole | {field.name: within_bound(field, whole[field.name]) for field in trained}, self.guard
         )
 
-    def _parts(self) -> tuple[Parts, dict[str, Any]]:
+    def _waiting(self) -> tuple[Parts, dict[str, Int64], dict[str, Any]]:
         if not self.store.has(PARTS):
             raise Refusal("nothing was trained or evaluated here that could be summed")
         found, about = self.store.read(PARTS, dict[str, Any])
-        return found, about
+        return found["sums"], found["clients"], about
 
     def _state(self) -> dict[str, Any]:
         return self.store.read_json(STATE) if self.store.has(STATE) else {}
