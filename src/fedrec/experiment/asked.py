@@ -83,13 +83,15 @@ def columns_text(columns: Mapping[Any, Any]) -> str:
 
     >>> columns_text({"user": "CustomerID", "item": "SKU"})
     'user=CustomerID,item=SKU'
+    >>> columns_text({"user": "Name, first", "item": "SKU"})
+    'user="Name, first",item=SKU'
     """
     for name in columns.values():
-        if not isinstance(name, str) or "," in name or name != name.strip():
+        if not isinstance(name, str) or '"' in name or name != name.strip():
             raise BadInput(
                 f"columns: {_brief(name)} cannot be written down; rename it, or read the data with fedrec.load"
             )
-    return ",".join(f"{what}={name}" for what, name in columns.items())
+    return ",".join(f'{what}="{name}"' if "," in name else f"{what}={name}" for what, name in columns.items())
 
 
 def named_data(data: Any) -> str:

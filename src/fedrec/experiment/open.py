@@ -126,7 +126,7 @@ class Result:
         without, within = _ids(exclude), None if only is None else _ids(only)
         if isinstance(user, str | int | np.integer):
             return self.recommender.recommend(str(user), k, without, within)
-        if user is not None and not isinstance(user, Iterable):
+        if user is not None and (isinstance(user, bytes) or not isinstance(user, Iterable)):
             raise BadInput(f"{quoted(user, 60)} is not a user's id; give a text or a whole number, or several of them")
         return frame(self.recommender, self.recommender.stream(user, k, without, within))
 
@@ -140,7 +140,7 @@ class Result:
 
 def _ids(given: Any) -> Ids:
     """Ids of items: one may stand by itself, as a number of numpy too; None is none."""
-    if given is None or isinstance(given, Iterable):
+    if given is None or (isinstance(given, Iterable) and not isinstance(given, bytes)):
         return () if given is None else given
     if isinstance(given, int | np.integer):
         return [int(given)]

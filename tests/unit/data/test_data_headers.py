@@ -88,3 +88,20 @@ def test_no_name_is_not_the_current_folder(name: str, write: Write, monkeypatch:
     monkeypatch.chdir(write("ratings.csv", "user,item\na,x\n").parent)
     assert "no data is named; give the name of a data set, a file or a folder" in refused(name)
     assert len(load(".")) == 1
+
+
+def test_marks_inside_quotes_part_no_cells(write: Write) -> None:
+    path = write("a.csv", '"Name, first";"Item, kind"\n"Lee, Ann";"pen, red"\n"Ray, Bob";"ink"\n')
+    for chosen in ({"user": "Name, first", "item": "Item, kind"}, 'user="Name, first",item="Item, kind"'):
+        data = load(path, columns=chosen)
+        assert data.user_ids.tolist() == ["Lee, Ann", "Ray, Bob"]
+        assert data.item_ids.tolist() == ["ink", "pen, red"]
+    data = load(write("b.csv", '"a|b"|"c, d"|3,5\n"e, f"|"c, d"|4,5\n'))
+    assert data.user_ids.tolist() == ["a|b", "e, f"]
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "gbk"])
+def test_text_of_another_encoding_is_not_said_to_be_in_two(write: Write, encoding: str) -> None:
+    said = refused(write("a.csv", "user,item\n" + "一二三顧客四五,六七東京八九十\n" * 20, encoding=encoding))
+    assert "save it as UTF-8" in said
+    assert "though other lines are" not in said

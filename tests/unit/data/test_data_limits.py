@@ -161,7 +161,7 @@ def test_text_in_other_encodings(write: Write) -> None:
     for name in ("utf-16", "utf-32", "utf-8-sig"):
         assert load(str(write("b.csv", "user,item\nJosé,x\n", name))).user_ids.tolist() == ["José"]
     mixed = "user,item\nJosé,x\n".encode() + b"Ren\xe9,y\n"
-    assert "line 3: not utf-8 text, though other lines are" in refused(write("c.csv", mixed))
+    assert "line 3: not utf-8 text: two encodings in one file, or another" in refused(write("c.csv", mixed))
     assert "line 2: neither utf-8 text nor cp1252" in refused(write("d.csv", b"user,item\n\x81,y\n"))
     assert "begins like utf-16 but is not" in refused(write("e.csv", b"\xff\xfeuser,item\n\x00\xd8"))
     assert len(load(str(write("f.csv", GOOD.replace("\n", "\r"))))) == 2

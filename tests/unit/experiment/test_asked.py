@@ -35,7 +35,7 @@ FRAME = pd.DataFrame([(u, (u * 7 + k * 3) % 40) for u in range(30) for k in rang
         (lambda out: fedrec.tune(["ease"], seeds=[1], out=out), "tune has no setting 'seeds'; did you mean 'seed'"),
         (lambda out: fedrec.tune(["ease"], jobs=0, out=out), "jobs=0 is out of range"),
         (lambda out: fedrec.tune(["ease"], settings=[1], out=out), "settings=[1] is not a mapping"),  # type: ignore[arg-type]
-        (lambda out: fedrec.run("popularity", FRAME, columns={"user": "K, or so"}), "read the data with fedrec.load"),
+        (lambda out: fedrec.run("popularity", FRAME, columns={"user": 'K "or so"'}), "read the data with fedrec.load"),
     ],
 )  # fmt: skip
 def test_what_is_not_sensible_is_one_line(call: Any, said: str, tmp_path: Path) -> None:
@@ -79,3 +79,7 @@ def test_ids_may_be_numbers_of_numpy() -> None:
         result.recommend(1.5)  # type: ignore[call-overload]
     with pytest.raises(BadInput, match=r"1\.5 is not an item's id"):
         result.recommend(1, exclude=1.5)  # type: ignore[call-overload]
+    with pytest.raises(BadInput, match="b'1' is not a user's id"):  # bytes are whole numbers, one after another
+        result.recommend(b"1")
+    with pytest.raises(BadInput, match="b'30' is not an item's id"):
+        result.recommend(1, exclude=b"30")

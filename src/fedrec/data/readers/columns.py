@@ -50,10 +50,13 @@ def parse(text: str | None) -> dict[str, str]:
 
     >>> parse("user=CustomerID, item=SKU")
     {'user': 'CustomerID', 'item': 'SKU'}
+    >>> parse('user="Name, first",item=SKU')
+    {'user': 'Name, first', 'item': 'SKU'}
     """
     pairs: list[tuple[str, str]] = []
-    for pair in (part for part in (text or "").split(",") if part.strip()):
+    for pair in (part for part in re.findall(r'(?:"[^"]*"|[^,])+', text or "") if part.strip()):
         what, sign, name = (part.strip() for part in pair.partition("="))
+        name = name[1:-1].strip() if len(name) > 1 and name[0] == name[-1] == '"' else name
         if not sign or not name:
             raise BadInput(f"--columns {limits.brief(pair)} says nothing; write user=NAME,item=NAME")
         pairs.append((what, name))

@@ -98,7 +98,9 @@ def as_utf8(data: bytes, path: Path, encoding: str | None = None) -> tuple[bytes
     except UnicodeDecodeError as problem:
         place = f"{path} line {line_of(data, problem.start)}"
     if _BEYOND_ASCII.search(data):
-        raise BadInput(f"{place}: not utf-8 text, though other lines are: two encodings in one file; save it as UTF-8")
+        raise BadInput(
+            f"{place}: not utf-8 text: two encodings in one file, or another (Shift-JIS, GBK); save it as UTF-8"
+        )
     try:
         return data.decode("cp1252").encode("utf-8"), "cp1252"
     except UnicodeDecodeError as problem:

@@ -25,6 +25,8 @@ HEAD = 1 << 16
 """Bytes that are looked at to tell what a file is."""
 LINES = 50
 """Lines that are looked at."""
+QUOTED = re.compile(r'(?<![^,;\t| :])"(?:[^"]|"")*"(?=[,;\t| :]|$)')
+"""A cell in quotes, whatever stands between cells."""
 DELIMITERS = ("\t", ";", ",", "|", " ")
 
 
@@ -33,10 +35,10 @@ def sniff(first_line: str, more: Sequence[str] = ()) -> str:
 
     >>> sniff("1,2,3"), sniff("1 2 3"), sniff("1::2::3"), sniff("1;2,5;3"), sniff("urn::1,2", ["urn::1,5"])
     (',', ' ', '::', ';', ',')
-    >>> sniff("1|2|3,5"), sniff("1 2 3,5"), sniff("1,2,3|4")
-    ('|', ' ', ',')
+    >>> sniff("1|2|3,5"), sniff("1 2 3,5"), sniff("1,2,3|4"), sniff('"Name, first";"Item, kind"')
+    ('|', ' ', ',', ';')
     """
-    line = first_line.strip()
+    line, *more = (QUOTED.sub("", line) for line in (first_line.strip(), *more))
     if "::" in line and not (more and _in_ids([line, *more])):
         return "::"
     if "," in line and ";" in line:  # the other one stands inside cells

@@ -52,7 +52,8 @@ def read_frame(frame: Any, *, chosen: Mapping[str, str] | None = None, share: fl
         found = [str(name) for name in table.column_names]
         table = table.rename_columns(found)
     except FAILURES as problem:
-        raise limits.unreadable(f"the {FRAME}", str(problem) or type(problem).__name__) from problem
+        why = "; ".join(map(str, problem.args))  # pyarrow says the column in a second one
+        raise limits.unreadable(f"the {FRAME}", why or type(problem).__name__) from problem
     return rows_of_table(table, wanted(found, FRAME, chosen), found, FRAME, FRAME, share)
 
 
