@@ -72,7 +72,9 @@ def service(batches: Batches, token: str | None = None, names: frozenset[str] | 
         yield
         await batches.stop()
 
-    app = FastAPI(title="fedrec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="fedrec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     _errors(app)
     _routes(app, batches)
     return Door(HeadAsGet(app), batches.counts, token, names)
@@ -89,6 +91,11 @@ def _routes(app: FastAPI, batches: Batches) -> None:
         answers = await asyncio.gather(*batches.submit(*asks))
         each = [answer if isinstance(answer, bytes) else error_json(str(answer)) for answer in answers]
         return Response(b'{"lists":[' + b",".join(each) + b"]}", media_type=JSON)
+
+    @app.get("/recommend/", include_in_schema=False)
+    @app.post("/recommend/", include_in_schema=False)
+    async def for_nobody() -> Response:
+        raise HTTPException(404)
 
     @app.get(
         "/recommend/{user:path}",

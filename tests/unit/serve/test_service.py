@@ -106,6 +106,11 @@ def test_histories_and_batches(folder: Path, served: Running) -> None:
         ("/recommend/batch", {}, 422, "1 to 1000"),
         ("/items/search", None, 422, "q: "),
         ("/nothing", None, 404, "/docs"),
+        ("/health/", None, 404, "/docs"),
+        ("/docs/", None, 404, "/docs"),
+        ("/items/search/?q=x", None, 404, "/docs"),
+        ("/recommend/", None, 404, "/docs"),
+        ("/recommend/", {"history": ["i003"]}, 404, "/docs"),
         ("/health", {}, 405, "/docs"),
     ],
 )
