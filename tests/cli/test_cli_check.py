@@ -60,6 +60,25 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    users: np.ndarray = per_user()\n"),
         ("Sent(trained.rows)", "Sent(trained.rows, trained.users)"),
     ),
+    "its upload carries the user vectors of the round before": (
+        "6",
+        "private field 'users' leave the client in the upload, as they were before local work",
+        ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    users: np.ndarray = per_user()\n"),
+        ("        samples = draw(", "        old = private.users.copy()\n        samples = draw("),
+        ("Sent(trained.rows)", "Sent(trained.rows, old)"),
+    ),
+    "its upload carries multiples of the user vectors": (
+        "6",
+        "multiples of the private field 'users' leave",
+        ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    users: np.ndarray = per_user()\n"),
+        ("Sent(trained.rows)", "Sent(trained.rows, -0.3 * trained.users)"),
+    ),
+    "its upload carries multiples of the private biases": (
+        "6",
+        "multiples of the private field 'bias' leave",
+        ("rows: Rows = per_client()\n", "rows: Rows = per_client()\n    hidden: np.ndarray = per_client()\n"),
+        ("Sent(trained.rows)", "Sent(trained.rows, 2 * bias)"),
+    ),
     "its upload carries the private biases": (
         "6",
         "private field 'bias' leave",

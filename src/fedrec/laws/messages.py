@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,19 +13,24 @@ from fedrec.core.messages import Axis, fields_of
 from fedrec.core.method import Keys, Update
 from fedrec.core.state import flatten
 from fedrec.laws.broken import Comparison
-from fedrec.laws.small_runs import SEED, simulator, world
+from fedrec.laws.small_runs import SEED, plan, run, simulator, world
 from fedrec.simulate.runtime import Simulator
 
 TELLING = 3
 """So many numbers in a row that are found again in an upload are no coincidence."""
+EQUAL = 1e-6
+"""Multiples in 32 bits differ by less than this part from one another."""
 
 
-def exchanged(method: str) -> tuple[Simulator, Any, Update[Any, Any]]:
-    """Before a first round: what holds the method and the server's state, what all clients receive, what they do."""
+def exchanged(method: str, rounds: int = 0) -> tuple[Simulator, Any, Update[Any, Any]]:
+    """After so many rounds: what holds the method and all state before the next one, what all clients receive then,
+    and what they do."""
     sim = simulator(method, world("tiny"))
+    run(sim, plan(rounds))
     block = sim.people.block
     download = sim.method.download(sim.server, block.clients)
-    return sim, download, sim.method.local_update(sim.private, download, block, Keys(SEED, 1))
+    before = copy.deepcopy(sim.private)  # local work may write into it
+    return sim, download, sim.method.local_update(before, download, block, Keys(SEED, rounds + 1))
 
 
 def messages_round_trip(method: str) -> None:
@@ -52,7 +59,21 @@ def messages_round_trip(method: str) -> None:
 def private_stays(method: str) -> None:
     """Law 6: neither private state nor a model nor the server's state can be encoded, and none is in an upload."""
     law = Comparison("6", method)
-    sim, download, update = exchanged(method)
+    for rounds in (0, 1):  # in the second round, what was private before it has been learnt
+        sim, download, update = exchanged(method, rounds)
+        _cannot_be_encoded(law, sim, download, update)
+        form = wire.Form.of(sim.method.settings)
+        crossed = wire.encode(update.upload, form)
+        numbers = [a for n, a in wire.message_arrays(update.upload, form) if rounds and not wire.is_bookkeeping(n)]
+        for private, when in ((update.private, ""), (sim.private, ", as they were before local work")):
+            for name, values in _numbers(private, sim.method.also_sent):
+                if _shows(values, crossed):
+                    raise law.broken(f"numbers of the private field {name!r} leave the client in the upload{when}")
+                if any(_shows_multiplied(values, array) for array in numbers):
+                    raise law.broken(f"multiples of the private field {name!r} leave the client in the upload{when}")
+
+
+def _cannot_be_encoded(law: Comparison, sim: Simulator, download: Any, update: Update[Any, Any]) -> None:
     kept = {"private state": update.private, "the server's state": sim.server}
     kept["a client's model"] = sim.method.model(download)
     if update.local is not None:
@@ -63,23 +84,61 @@ def private_stays(method: str) -> None:
         except wire.WireError:
             continue
         raise law.broken(f"{what} ({type(value).__name__}) can be encoded; it must not be a message")
-    crossed = wire.encode(update.upload, wire.Form.of(sim.method.settings))
-    for name, axis, content in fields_of(update.private):
-        if name in sim.method.also_sent or axis is Axis.SHARED:
+
+
+def _numbers(private: Any, also_sent: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Private arrays that must not leave, by the field that they are of."""
+    for name, axis, content in fields_of(private):
+        if name in also_sent or axis is Axis.SHARED:
             continue
         for values in content.values() if isinstance(content, dict) else [content]:
-            if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and _shows(values, crossed):
-                raise law.broken(f"numbers of the private field {name!r} leave the client in the upload")
+            if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+                yield name, values
 
 
 def _shows(values: Any, crossed: bytes) -> bool:
     """Whether a telling row of the numbers is in the bytes, as it is."""
+    kinds = {np.dtype(np.float32), values.dtype}  # as it is, or as most numbers cross
+    return any(part.astype(kind).tobytes() in crossed for part in _parts(values) for kind in kinds)
+
+
+def _shows_multiplied(values: Any, array: Any) -> bool:
+    """Whether half of a few clients' telling rows are among these numbers, all multiplied by the same.
+
+    A client's gradient is often a multiple of its user vector, by another number for every client and item.
+    """
+    parts = _parts(values)
+    parts = parts[:: max(1, len(parts) // (2 * TELLING))]
+    numbers = np.ravel(array).astype(np.float64)
+    found = [_factors(part.astype(np.float64), numbers) for part in parts]
+    rows = np.repeat(np.arange(len(parts)), [len(own) for own in found])
+    factors = np.concatenate([np.zeros(0), *found])
+    order = np.argsort(factors)
+    alike = np.cumsum(np.diff(factors[order], prepend=0.0) > EQUAL * np.abs(factors[order]))
+    counts = np.bincount(np.unique(np.stack([alike, rows[order]]), axis=1)[0])
+    return bool(counts.max(initial=0) >= max(TELLING, len(parts) // 2))
+
+
+def _factors(part: Any, numbers: Any) -> Any:
+    """By what this part of a row is multiplied wherever a multiple of it is among the numbers."""
+    ends = len(numbers) - len(part) + 1
+    if ends <= 0:
+        return numbers[:0]
+    first, second = numbers[:ends], numbers[1 : ends + 1]
+    wanted = part / part[0]
+    places = np.flatnonzero((np.abs(second - wanted[1] * first) <= EQUAL * np.abs(second)) & (first != 0))
+    for step in range(2, len(part)):
+        later = numbers[places + step]
+        places = places[np.abs(later - wanted[step] * numbers[places]) <= EQUAL * np.abs(later)]
+    return numbers[places] / part[0]
+
+
+def _parts(values: Any) -> list[Any]:
+    """What tells whose they are, of every row."""
     rows = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
     if rows.shape[1] < TELLING:
-        return False
-    kinds = {np.dtype(np.float32), values.dtype}  # as it is, or as most numbers cross
-    parts = [part for part in map(_telling, rows) if len(part)]
-    return any(part.astype(kind).tobytes() in crossed for part in parts for kind in kinds)
+        return []
+    return [part for part in map(_telling, rows) if len(part)]
 
 
 def _telling(row: Any) -> Any:
