@@ -17,6 +17,7 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """A link is not followed, and a pipe that nobody reads not waited for; Windows has neither flag."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_OURS = (errno.EROFS, errno.EACCES, errno.EPERM)
+_GONE = (errno.ENOENT, errno.ENOTDIR)
 _NOT_PLAIN = "{} is a link, a pipe or a device, and is not written to; put a plain file there, or remove it"
 
 
@@ -30,7 +31,7 @@ class Unwritable(BadInput):
 
 @contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """A disk that is full, and a place that cannot be written to, are said in one line."""
+    """A disk that is full, a place that cannot be written to, and a folder that is gone are said in one line."""
     try:
         yield
     except OSError as problem:
@@ -41,6 +42,8 @@ def room_for(path: Path) -> Iterator[None]:
         if problem.errno in _NOT_OURS:
             advice = "make it writable, or work on a copy; what was there before is whole"
             raise Unwritable(f"cannot write {path} ({why}); {advice}", why) from None
+        if problem.errno in _GONE and not path.parent.is_dir():
+            raise Unwritable(f"{path.parent} is gone: it was moved or removed while it was written to", why) from None
         raise
 
 
@@ -112,7 +115,8 @@ def keep_file(path: Path, write: Callable[[Path], Any], *, private: bool = False
     finally:
         with suppress(OSError):  # where nothing can be written, nothing can be removed; resuming clears it
             temporary.unlink(missing_ok=True)
-    _keep_entry(path.parent)
+    with room_for(path):
+        _keep_entry(path.parent)
 
 
 def _keep_entry(folder: Path) -> None:

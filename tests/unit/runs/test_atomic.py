@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from fedrec.errors import BadInput
-from fedrec.runs.atomic import clear_leftovers, keep_text, plain_opener, private_opener, replace_file, write_text
+from fedrec.runs.atomic import (
+    clear_leftovers,
+    keep_file,
+    keep_text,
+    plain_opener,
+    private_opener,
+    replace_file,
+    write_text,
+)
 
 
 def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path) -> None:
@@ -39,6 +47,23 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no room to write .*a\.txt \(No space left on device\); make room"):
         replace_file(path, full)
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("in_its_place", ["nothing", "a file"])
+def test_a_folder_that_is_gone_is_said_in_one_line(tmp_path: Path, in_its_place: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+
+    def gone(temporary: Path) -> None:
+        temporary.unlink()
+        folder.rmdir()
+        if in_its_place == "a file":
+            folder.write_text("another")
+        temporary.write_text("new")
+
+    for write in (gone, lambda temporary: None):
+        with pytest.raises(BadInput, match="run is gone: it was moved or removed while it was written to"):
+            keep_file(folder / "a.txt", write)
 
 
 def test_leftovers_are_files_and_a_folder_of_such_a_name_is_left(tmp_path: Path) -> None:
