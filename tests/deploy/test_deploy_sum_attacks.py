@@ -233,6 +233,32 @@ def test_claims_that_would_round_the_others_away_are_refused_by_name(tmp_path: P
         loose._layout(1, False)
 
 
+def claiming(runtime: Any, *claims: int) -> Any:
+    """The runtime with so many users in the first client of its last nodes."""
+    places = list(runtime.roster.places)
+    for place, (last, claim) in enumerate(zip(places[-len(claims) :], claims, strict=True), len(places) - len(claims)):
+        places[place] = replace(last, users=np.r_[claim, last.users[1:]])
+    runtime.roster = Roster.of(places)
+    return runtime
+
+
+def test_claims_for_which_noise_would_hide_the_others_are_refused_by_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Noise grows with the most users of a client: one claim of a thousand left everybody a model of noise."""
+    settings = resolve("fedavg", {**GIVEN, "epsilon": 8.0, "nodes": 5, "settings": {"dim": 4, "epochs": 1}})
+    for number, claims in enumerate([(1000,), (10**12,), (1000, 2000)]):
+        runtime = claiming(federation(tmp_path / str(number), settings, 5, ONCE)[0], *claims)
+        named = "node3, node4 say" if len(claims) == 2 else "node4 says"
+        with pytest.raises(BadInput, match=f"{named} that a client there has {claims[0]} users or more"):
+            runtime.round(1, everyone(runtime), everyone(runtime), False)
+    for number, claims in enumerate([(1,), (2,), (3, 3, 3)], 3):  # what is plausible goes on
+        caplog.clear()
+        runtime = claiming(federation(tmp_path / str(number), settings, 5, ONCE)[0], *claims)
+        assert runtime.summed.noise
+        assert ("the noise is 2 times as large" in caplog.text) == (claims == (2,))
+
+
 def test_what_is_masked_is_what_was_joined_with(tmp_path: Path) -> None:
     """Honest joins, and then another download for all but one, before they mask."""
     runtime: Any = federation(tmp_path, settings_of("fcf", secure_dropout=0.25), 5, ONCE)[0]

@@ -145,12 +145,7 @@ def sum_noise(
 def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -> SumNoise:
     """The least noise with words of these bits; ``outside`` are the sums of weights."""
     budget, norms = start.budget, start.norms
-    alone = sigma_of(budget.epsilon, budget.delta) * sqrt(start.releases)
-    whole = alone * spread("replace", start.nonnegative)
-    part = dict.fromkeys(norms, 1 - WEIGHTS_SHARE * bool(outside)) | {
-        group: WEIGHTS_SHARE / len(outside) for group in outside
-    }
-    noise = {name: whole * one / sqrt(part[group]) for group, one in norms.items() for name in group}
+    noise = _gaussian(budget, start.releases, norms, start.nonnegative, outside)
     for _ in range(200):
         release = secure_release(
             layout(noise, start.bits), norms, start.summands, nonnegative=start.nonnegative, alone=start.alone
@@ -164,6 +159,30 @@ def _least(start: SumNoise, outside: list[tuple[str, ...]], layout: LayoutFor) -
         # what fixed point and discrete noise cost beside the Gaussian: mostly parts of a thousand
         noise = {name: one * max(1.0002, min(1.2, reached / budget.epsilon)) for name, one in noise.items()}
     raise BadInput(f"no noise keeps {start.releases} sums within epsilon {budget.epsilon:g} at delta {budget.delta:g}")
+
+
+def _gaussian(
+    budget: Budget, releases: int, norms: Groups, nonnegative: bool, outside: list[tuple[str, ...]]
+) -> dict[str, float]:
+    whole = sigma_of(budget.epsilon, budget.delta) * sqrt(releases) * spread("replace", nonnegative)
+    part = dict.fromkeys(norms, 1 - WEIGHTS_SHARE * bool(outside)) | {
+        group: WEIGHTS_SHARE / len(outside) for group in outside
+    }
+    return {name: whole * one / sqrt(part[group]) for group, one in norms.items() for name in group}
+
+
+def about_the_noise(
+    budget: Budget,
+    fields: Mapping[str, SumField],
+    settings: PrivacySettings,
+    contribution: Contribution | None,
+    *,
+    users: int,
+    releases: int,
+) -> dict[str, float]:
+    """What :func:`sum_noise` comes to where nothing is rounded: within some parts of a thousand."""
+    norms, nonnegative = norms_of(fields, settings, contribution, users=users)
+    return _gaussian(budget, releases, norms, nonnegative, [group for group in norms if not fields[group[0]].protected])
 
 
 def most_rounds(participation: Participation, seed: int, rounds: int, keys: U64) -> int:

@@ -1,13 +1,15 @@
-"""Whether there is room for the clients and users that nodes claim: in the server's memory, and in the words of a sum.
+"""Whether there is room for the clients and users that nodes claim: in the server's memory, and in the words and the
+noise of a sum.
 
 A node may claim any number of them.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,12 @@ from fedrec.errors import BadInput
 from fedrec.memory import MIB, available_mb
 from fedrec.secure.layout import Layout
 
+log = logging.getLogger("fedrec.deploy")
+
 COARSEST = 2.0**-10
 """The largest step of a sum's numbers, in the unit of one client's weight: finer ones do not change what is learnt."""
+LOUDER, NOTICED = 4.0, 1.5
+"""Noise so many times as large for the claims of a few nodes is theirs, not the budget's; and what is worth a line."""
 COPIES = 2
 """Of the server's state at a time: a round makes a new one and leaves the old one as it was."""
 
@@ -79,3 +85,32 @@ def refuse_coarse(layout: Layout, fields: Mapping[str, SumField], roster: Roster
                 f"others send is lost: {most.name} says that it has {claimed}; if that is not so, revoke its key, else "
                 "set clip"
             )
+
+
+def refuse_drowned(
+    noise: Callable[[int], Mapping[str, float]], bounds: Callable[[int], Mapping[str, float]], roster: Roster
+) -> None:
+    """Noise hides all that a client may add, and so grows with the users it is said to have: where some nodes claim so
+    many that it would hide all that the others add together, they are named.
+
+    ``noise`` and ``bounds``: of each sum, by the users of one client, the noise and the most in one of its numbers.
+    """
+    places = sorted(roster.places, key=lambda place: int(place.users.max(initial=1)), reverse=True)
+    claims = [int(place.users.max(initial=1)) for place in places]
+    loud = noise(claims[0])
+    for few in range(1, (len(places) + 1) // 2):
+        quiet, others = noise(claims[few]), dict.fromkeys(loud, 0.0)
+        for place in places[few:]:
+            mean = max(1, round(float(place.users.mean())) if len(place.users) else 1)
+            for name, most in bounds(mean).items():
+                others[name] = others.get(name, 0.0) + len(place.users) * most
+        named = f"{', '.join(sorted(place.name for place in places[:few]))} {'says' if few == 1 else 'say'}"
+        said = f"{named} that a client there has {claims[few - 1]} users or more, of others {claims[few]} at most"
+        if any(loud[name] > max(LOUDER * quiet[name], others[name]) for name in loud):
+            raise BadInput(
+                f"{said}, and noise for so many would hide all that others send; if that is not so, revoke the key, "
+                "else give these users clients of their own, or set a larger epsilon"
+            )
+        if few == 1 and any(loud[name] > NOTICED * quiet[name] for name in loud):
+            louder = max(loud[name] / quiet[name] for name in loud if quiet[name])
+            log.warning("%s: the noise is %.3g times as large for it", said, louder)

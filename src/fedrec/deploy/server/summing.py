@@ -33,17 +33,17 @@ from fedrec.deploy.node.summing import sum_number
 from fedrec.deploy.server.cohort_sum import sum_cohort
 from fedrec.deploy.server.exchange import Exchanged, Taken
 from fedrec.deploy.server.federation import Federation, TooFewNodes
-from fedrec.deploy.server.room import refuse_coarse
+from fedrec.deploy.server.room import refuse_coarse, refuse_drowned
 from fedrec.deploy.server.roster import Place
 from fedrec.errors import BadInput
 from fedrec.evaluation.sums import MetricSums
 from fedrec.privacy.guard import noise_in_total
-from fedrec.privacy.summed import Budget, SumNoise, most_rounds, sum_noise
+from fedrec.privacy.summed import Budget, SumNoise, about_the_noise, most_rounds, sum_noise
 from fedrec.runs.plan import participation_of
 from fedrec.runs.settings import RunSettings
 from fedrec.secure.aggregator import SecureSum
 from fedrec.secure.cohorts import Total, assign, sum_of_sums
-from fedrec.secure.contribution import EVALUATED, LOSS, layout_of, metric_fields
+from fedrec.secure.contribution import EVALUATED, LOSS, bound_of, layout_of, metric_fields
 from fedrec.secure.course import Costs
 from fedrec.secure.failures import FewTrained, SecureFailure, TooFew
 from fedrec.secure.identity import Hosts, client_of, host_of
@@ -214,17 +214,33 @@ class SecureFederation(Federation):
         smallest = assign(names, self.seed, self.run, 1, chosen.secure_cohort).smallest
         rules = rules_for(smallest, chosen)
         users = int(self.roster.users.max(initial=1))
+        budget = Budget(chosen.epsilon, chosen.delta)
+        releases = 1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys)
+        self._refuse_drowned(budget, releases)
         return sum_noise(
-            Budget(chosen.epsilon, chosen.delta),
+            budget,
             self.method.sum_fields(self.server, users),
             self.method.settings,
             self.method.contribution(),
             lambda noise, bits: self._layout(1, True, noise, bits),
             users=users,
-            releases=1 if self.method.contributes_once else most_rounds(people, self.seed, chosen.rounds, keys),
+            releases=releases,
             summands=noisy_summands(smallest, rules.least_survivors, chosen.secure_colluding),
             nodes=chosen.secure_by == "nodes",
         )
+
+    def _refuse_drowned(self, budget: Budget, releases: int) -> None:
+        method = self.method
+
+        def noise(users: int) -> Mapping[str, float]:
+            fields, bounded = method.sum_fields(self.server, users), method.contribution()
+            return about_the_noise(budget, fields, method.settings, bounded, users=users, releases=releases)
+
+        def bounds(users: int) -> Mapping[str, float]:
+            fields = method.sum_fields(self.server, users)
+            return {name: bound_of(one, method.settings, users) for name, one in fields.items()}
+
+        refuse_drowned(noise, bounds, self.roster)
 
     def _noise(self, sums: Sequence[SecureSum]) -> dict[str, float]:
         """The deviation of the noise in the sum of these cohorts."""
