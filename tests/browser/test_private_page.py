@@ -32,7 +32,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return export_page(run, tmp_path_factory.mktemp("page"), STRONGEST).file
+    strongest = STRONGEST if opened(run).json["method"] == "fedease" else None
+    return export_page(run, tmp_path_factory.mktemp("page"), strongest).file
 
 
 def listed(browser: Browser) -> list[str]:
@@ -95,3 +96,17 @@ def test_what_cannot_be_exported_is_one_line(tmp_path: Path, fedrec: Cli) -> Non
     assert not (tmp_path / "page").exists()
     with pytest.raises(BadInput, match="give 1 or more"):
         export_page(tmp_path / "run", tmp_path, 0)
+
+
+def test_options_that_do_nothing_are_refused(tmp_path: Path, fedrec: Cli) -> None:
+    package.run("fedspectral", data="demo", rounds=1, out=tmp_path / "run", settings={"k": 4})
+    for options, said in (
+        (("--page", "page", "--strongest", "9"), "leave --strongest out"),
+        (("--page", "page", "--follow"), "--follow is for histories"),
+        (("--tensorboard", "board", "--strongest", "9"), "are of a page"),
+        (("--tensorboard", "board", "--title", "Mine"), "are of a page"),
+    ):
+        done = fedrec("export", tmp_path / "run", *options)
+        assert (done.status, said in done.err) == (2, True), done.err
+    assert not (tmp_path / "page").exists()
+    assert not (tmp_path / "board").exists()

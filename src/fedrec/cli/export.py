@@ -21,9 +21,9 @@ def export(
     run: Annotated[Path, typer.Argument(help="Folder of a run; for --page a finished one of fedspectral or fedease.")],
     page: Annotated[Path | None, typer.Option("--page", help="Write a static page into this folder.")] = None,
     strongest: Annotated[
-        int, typer.Option("--strongest", help="How many weights of each item to keep (fedease).")
-    ] = 64,
-    title: Annotated[str, typer.Option("--title", help="The page's title.")] = "What would you like next?",
+        int | None, typer.Option("--strongest", help="How many weights of each item a page of fedease keeps (64).")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="The page's title.")] = None,
     tensorboard: TensorBoard = None,
     mlflow: Mlflow = None,
     follow: Annotated[
@@ -39,10 +39,14 @@ def export(
 
     if page is None and tensorboard is None and mlflow is None:
         raise BadInput("export where to? give --page FOLDER, --tensorboard FOLDER or --mlflow URI")
+    if page is None and (strongest is not None or title is not None):
+        raise BadInput("--strongest and --title are of a page; give --page FOLDER, or leave them out")
+    if follow and tensorboard is None and mlflow is None:
+        raise BadInput("--follow is for histories; give --tensorboard FOLDER or --mlflow URI, or leave it out")
     if page is not None:
         from fedrec.serve.private_page import export_page
 
-        made = export_page(run, page, strongest, title)
+        made = export_page(run, page, strongest, title or "")
         typer.echo(f"{made.file}: {made.size / 1024:.0f} KiB, {made.says}; open it in a browser")
     places = [str(place) for place in (tensorboard, mlflow) if place is not None]
     for place, rounds in zip(places, hand_over(run, sinks(tensorboard, mlflow), follow), strict=True):

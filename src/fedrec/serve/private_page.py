@@ -45,9 +45,9 @@ class Exported:
     """What the page computes, in a line."""
 
 
-def export_page(run: Path, folder: Path, strongest: int = STRONGEST, title: str = "") -> Exported:
-    """Write ``folder/index.html``."""
-    if strongest < 1:
+def export_page(run: Path, folder: Path, strongest: int | None = None, title: str = "") -> Exported:
+    """Write ``folder/index.html``; ``strongest``: how many weights an item of fedease keeps."""
+    if strongest is not None and strongest < 1:
         raise BadInput(f"{strongest} weights per item are too few; give 1 or more")
     _refuse_others(folder / "index.html")
     result = opened(run)
@@ -82,14 +82,16 @@ def _refuse_others(page: Path) -> None:
                 raise BadInput(f"{page} is there already and is no page of fedrec; give another folder with --page")
 
 
-def page_model(known: Recommender, strongest: int = STRONGEST) -> tuple[dict[str, Any], str]:
+def page_model(known: Recommender, strongest: int | None = None) -> tuple[dict[str, Any], str]:
     """The shared part of a linear model as plain values for the script, and what it is."""
     if isinstance(known.model, Clients) and isinstance(known.model.method, FedSpectral | FedEase):
         method, world = known.model.method, known.model.people.world
         download = known.model.outgoing.for_new(known.model.server, world)
         if isinstance(method, FedSpectral):
+            if strongest is not None:
+                raise BadInput("a page of fedspectral holds all that its clients received: leave --strongest out")
             return _spectral(method, download), f"{len(download.values)} directions, all that its clients received"
-        kept = min(strongest, world.n_items)
+        kept = min(STRONGEST if strongest is None else strongest, world.n_items)
         sources, values = cut(download.weights, kept)
         made = {"kind": "weights", "k": kept, "sources": _packed(sources, "<i4"), "values": _packed(values)}
         return made, f"the {kept} strongest of {world.n_items} weights of each item"
