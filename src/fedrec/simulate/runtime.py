@@ -16,7 +16,7 @@ from fedrec.core.block import Block
 from fedrec.core.disclosed import Disclosed
 from fedrec.core.disk_array import forget_fields
 from fedrec.core.loop import Cost, Evaluated
-from fedrec.core.messages import Rows, opened, scatter
+from fedrec.core.messages import scatter
 from fedrec.core.method import Keys, Method, Reply, Update
 from fedrec.core.population import Population
 from fedrec.core.wire import download_bytes
@@ -27,6 +27,7 @@ from fedrec.privacy.fields import most_coordinates, open_fields
 from fedrec.robust.defence import Defence
 from fedrec.simulate.clients import Clients
 from fedrec.simulate.evaluation import Evaluation, chunks
+from fedrec.simulate.refused import SENT, check_update, check_upload
 
 
 @dataclass
@@ -155,16 +156,19 @@ class Simulator(Clients):
             began = time.perf_counter()
             private, download, block = self.at_work(positions)
             update = self.method.local_update(private, download, block, keys)
-            self._check(update, block)
+            check_update(self.method.name, update, block, self.people.client_ids)
             scatter(self.private, self.people.block, positions, update.private)
             if self.exposure is None:
                 most = most_coordinates(update.upload, block, self.users, self.people.block.sizes)
                 self.exposure = (most, open_fields(update.upload))
-            sent = self.chain.apply(update.upload, block, keys)
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+                sent = self.chain.apply(update.upload, block, keys)
+                received = self.chain.restore(wire.rounded(sent, self.form))
+            if self.method.settings.noise > 0 or self.form.precision == "float16":
+                check_upload(self.method.name, received, block, self.people.client_ids, SENT)
             done.upload += wire.payload(sent, self.form)
             done.download += download_bytes(download, self.form, len(positions))
             done.weight += len(positions)
-            received = self.chain.restore(wire.rounded(sent, self.form))
             done.train_seconds += time.perf_counter() - began
             if evaluate:
                 began = time.perf_counter()
@@ -178,26 +182,3 @@ class Simulator(Clients):
 
     def _evaluate_idle(self, positions: Int64) -> None:
         self.evaluating.add_all(positions, self, self.block_clients)
-
-    def _check(self, update: Update[Any, Any], block: Block) -> None:
-        """A value that is not finite would poison the sum, and a loss the record: name the client and the field."""
-        for name, content in opened(update.upload):
-            values = content.values if isinstance(content, Rows) else content
-            if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or np.isfinite(values).all():
-                continue
-            place, who = int(np.argmin(np.isfinite(values.reshape(len(values), -1)).all(1))), "a client"
-            if isinstance(content, Rows):
-                place = int(np.searchsorted(content.start, place, side="right")) - 1
-            if isinstance(content, Rows) or len(values) == block.n_clients:
-                who = self._client(block, place)
-            raise self._diverged(f"the upload field {name!r} of {who}")
-        if not np.isfinite(update.loss).all():
-            raise self._diverged(f"the loss of {self._client(block, int(np.argmin(np.isfinite(update.loss))))}")
-
-    def _client(self, block: Block, place: int) -> str:
-        return f"client {self.people.client_ids[int(block.clients[place])]}"
-
-    def _diverged(self, what: str) -> FloatingPointError:
-        return FloatingPointError(
-            f"{self.method.name}: {what} is not finite after local training; a smaller lr usually helps"
-        )

@@ -31,9 +31,22 @@ def spoil_network(upload: Any) -> Any:
     return replace(upload, networks={**upload.networks, name: changed})
 
 
-@pytest.mark.parametrize(("method", "spoil"), [("fedavg", spoil_rows), ("fedncf", spoil_network)])
+def enlarge(upload: Any) -> Any:
+    values = upload.rows.values.copy()
+    values[upload.rows.start[3]] = -1e10
+    return replace(upload, rows=Rows(upload.rows.start, upload.rows.ids, values, upload.rows.n_items))
+
+
+@pytest.mark.parametrize(
+    ("method", "spoil", "what"),
+    [
+        ("fedavg", spoil_rows, "not finite"),
+        ("fedncf", spoil_network, "not finite"),
+        ("gpfedrec", enlarge, "too large"),
+    ],
+)
 def test_an_upload_that_is_not_finite_is_named_and_never_added(
-    method: str, spoil: Any, monkeypatch: pytest.MonkeyPatch
+    method: str, spoil: Any, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = prepared(method)
     kind, original = type(run.method), type(run.method).local_update
@@ -45,9 +58,25 @@ def test_an_upload_that_is_not_finite_is_named_and_never_added(
     monkeypatch.setattr(kind, "local_update", broken)
     everyone = np.arange(run.people.world.n_clients)
     before = run.runtime.server
-    with pytest.raises(FloatingPointError, match=f"client {run.people.client_ids[3]} is not finite"):
+    with pytest.raises(FloatingPointError, match=f"client {run.people.client_ids[3]} is {what}"):
         run.runtime.round(1, everyone, everyone, False)
     assert run.runtime.server is before
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("method", "more", "what"),
+    [
+        ("gpfedrec", {"noise": 1e30}, "too large"),  # its graph of users was made from NaN
+        ("fedavg", {"noise": 1e39}, "not finite"),
+        ("fedavg", {"precision": "float16", "lr": 3e7, "optimizer": "sgd"}, "not finite"),
+    ],
+)
+def test_what_overflows_on_its_way_out_is_named(method: str, more: dict[str, Any], what: str) -> None:
+    run = prepare(resolve(method, {"data": "demo", "settings": {"epochs": 1, "dim": 4, **more}}))
+    everyone = np.arange(run.people.world.n_clients)
+    with pytest.raises(FloatingPointError, match=rf"the upload field 'rows' of client u\d+ is {what} as it is sent"):
+        run.runtime.round(1, everyone, everyone, False)
 
 
 @pytest.mark.parametrize("secure", [False, True])
