@@ -115,6 +115,11 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         "must be one row a user with",
         ("return scores if items is None", "return scores[:, :-1] if items is None"),
     ),
+    "its scores of some items are others": (
+        "1",
+        "the score at",
+        ("else np.take_along_axis(scores, items, axis=1)", "else -np.take_along_axis(scores, items, axis=1)"),
+    ),
     "what is private can be encoded": (
         "6",
         "private state (Kept) can be encoded",

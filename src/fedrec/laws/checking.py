@@ -34,6 +34,7 @@ LAWS = (
         (
             equal_runs.same_in_any_blocks,
             groups.groups_in_any_blocks,
+            equal_runs.some_scores_are_those_of_all,
             equal_runs.nothing_at_a_distance,
             equal_runs.nothing_on_the_method,
         ),

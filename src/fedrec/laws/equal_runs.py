@@ -15,13 +15,15 @@ import numpy as np
 from fedrec.core.loop import Progress, Record, run_rounds
 from fedrec.core.method import Keys
 from fedrec.core.state import flatten
-from fedrec.laws.broken import Comparison
+from fedrec.laws.broken import STATE_STEP, Comparison
 from fedrec.laws.small_runs import PATTERNS, SEED, Mixed, method_of, plan, reordered, run, simulator, world
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.settings import RunSettings
 from fedrec.simulate.secured import SecureOptions
 
 ROUNDS, STOP = 3, 2
+SOME = 5
+"""Items of each user that are scored alone."""
 EACH = len(PATTERNS)
 """Rounds with one of each pattern of participation, the one with dropouts included."""
 
@@ -52,6 +54,21 @@ def nothing_at_a_distance(method: str) -> None:
     old = sim.server
     sim.round(2, block.clients, block.clients, False)
     law.states(before, old, "after a round, which wrote into the server's state instead of making a new one", step=0)
+
+
+def some_scores_are_those_of_all(method: str) -> None:
+    """Law 1: the scores of some items, each user's own, are what a user's scores of all items say of them."""
+    law = Comparison("1", method)
+    sim = simulator(method, world("grouped"))
+    run(sim, plan(1))
+    block = sim.people.block
+    model = sim.method.model(sim.method.download(sim.server, block.clients))
+    items = np.random.default_rng(0).integers(0, block.n_items, (block.n_users, SOME)).astype(np.int32)
+    every = sim.method.score(sim.private, model, block)
+    some = sim.method.score(sim.private, model, block, items)
+    law.arrays(
+        np.take_along_axis(every, items, axis=1), some, "the score", "where some items are asked for", STATE_STEP
+    )
 
 
 def nothing_on_the_method(method: str) -> None:
