@@ -30,7 +30,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "title": ("title", "itemtitle", "movietitle"),
     "client": ("client", "clientid"),
 }  # fmt: skip
-"""Names without case, blanks and signs."""
+"""Names without case, blanks and signs; of two in one header, the first here is taken."""
 
 BY_POSITION = ("user", "item", "rating", "time")
 
@@ -41,8 +41,12 @@ def meaning(name: str) -> str | None:
     >>> meaning("User ID"), meaning("item_id:token"), meaning("CustomerID"), meaning("colour")
     ('user', 'item', 'user', None)
     """
-    plain = re.sub("[^a-z0-9]", "", name[:80].split(":")[0].lower())
+    plain = _plain(name)
     return next((what for what, words in KNOWN.items() if plain in words), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name[:80].split(":")[0].lower())
 
 
 def parse(text: str | None) -> dict[str, str]:
@@ -99,14 +103,12 @@ def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | 
     if len(cells) > limits.COLUMNS:
         raise BadInput(f"{path} has {len(cells)} columns; at most {limits.COLUMNS} are read")
     at = {_find(name, cells, path): what for what, name in (chosen or {}).items()}
-    names: list[str] = []
-    for index, cell in enumerate(cells):
-        what = at.get(index)
-        if what is None:
-            known = meaning(cell)
-            free = known is not None and known not in names and known not in at.values()
-            what = known if free else None
-        names.append(what or f"other:{index}")
+    found = [(meaning(cell), index) for index, cell in enumerate(cells)]
+    for what in KNOWN:
+        those = [index for known, index in found if known == what and index not in at]
+        if those and what not in at.values():
+            at[_plainest(what, those, cells)] = what
+    names = [at.get(index, f"other:{index}") for index in range(len(cells))]
     for what in ("user", "item"):
         if what not in names:
             raise BadInput(
@@ -114,6 +116,14 @@ def by_name(cells: Sequence[str], path: Path | str, chosen: Mapping[str, str] | 
                 f"--columns {what}=NAME"
             )
     return names
+
+
+def _plainest(what: str, those: Sequence[int], cells: Sequence[str]) -> int:
+    """Of columns with one meaning, that whose name says it most plainly: 'userid', not 'username'; of times, the first,
+    since a time may be one of day beside a date."""
+    if what == "time":
+        return those[0]
+    return min(those, key=lambda index: (KNOWN[what].index(_plain(cells[index])), index))
 
 
 def _find(name: str, cells: Sequence[str], path: Path | str) -> int:

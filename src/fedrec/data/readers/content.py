@@ -72,6 +72,8 @@ def text(path: Path, encoding: str | None = None) -> tuple[bytes, str]:
         raise BadInput(f"{path} line {line}: a NUL byte; this is no text, or UTF-16 without its mark: save it as UTF-8")
     if b"\n" not in data and b"\r" in data:
         data = data.replace(b"\r", b"\n")
+    if not data.isascii() and b"\n" + codecs.BOM_UTF8 in data:  # files that were put behind one another
+        data = data.replace(b"\n" + codecs.BOM_UTF8, b"\n")
     return data, written
 
 
@@ -86,8 +88,6 @@ def as_utf8(data: bytes, path: Path, encoding: str | None = None) -> tuple[bytes
                 return data.decode(name).encode("utf-8"), name
             except UnicodeError as problem:
                 raise BadInput(f"{path} begins like {name} but is not; save it as UTF-8") from problem
-    if b"\n\xef\xbb\xbf" in data:  # files that were put behind one another
-        data = data.replace(b"\n\xef\xbb\xbf", b"\n")
     if data.isascii():
         return data, "utf-8"
     if encoding is not None:

@@ -22,7 +22,7 @@ def read(path: Path) -> Rows:
     """Interactions of a sequence file; the place in the line (0, 1, ...) stands for the time."""
     data, encoding = content.text(path)
     content.refuse_long_lines(data, path, limits.LONG_LINE)
-    lines = pa.array(data.decode("utf-8").replace("\r\n", "\n").split("\n"), pa.string())
+    lines = pa.array(data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").split("\n"), pa.string())
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
     counts = np.asarray(pc.list_value_length(words).to_numpy(zero_copy_only=False), dtype=np.int64)
     cells = pc.list_flatten(words)

@@ -28,7 +28,7 @@ THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 MILLIONS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3}){2,}(\.[0-9]*)?$"
 _CLOCK = (
     r"(?:(?:T|\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
-    r"(?:\s*(?P<noon>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?$"
+    r"(?:\s*(?P<noon>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?$"
 )
 ISO_DATE = r"^(?P<year>[0-9]{4})[-/.](?P<month>[0-9]{1,2})[-/.](?P<day>[0-9]{1,2})" + _CLOCK
 WRITTEN_DATE = r"^(?P<first>[0-9]{1,2})(?P<mark>[-/.])(?P<other>[0-9]{1,2})[-/.](?P<year>[0-9]{4})" + _CLOCK
@@ -233,9 +233,9 @@ def _zone(part: pa.ChunkedArray) -> NDArray[np.int64]:
     """Seconds by which a zone is ahead of UTC."""
 
     def ahead(text: str) -> int:
-        if len(text) < 5 or text[0] not in "+-":
+        if not text or text[0] not in "+-":
             return 0
-        return (1 if text[0] == "+" else -1) * (int(text[1:3]) * 3600 + int(text[-2:]) * 60)
+        return (1 if text[0] == "+" else -1) * (int(text[1:3]) * 3600 + int(text[3:].strip(":") or 0) * 60)
 
     zones, codes = _distinct(part)
     return np.array([ahead(text) for text in zones.to_pylist()], dtype=np.int64)[codes]
