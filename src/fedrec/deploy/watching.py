@@ -21,10 +21,12 @@ class Watch:
     def __init__(self, folder: RunFolder, on_round: OnRound | None) -> None:
         self.folder, self.on_round = folder, on_round
         self.progress = Progress()
-        self.seen = len(folder.records())
+        self.log = folder.log()
+        self.seen = len(self.log.records)
 
     def look(self) -> None:
-        records = self.folder.records()
+        self.log = self.folder.log(self.log)
+        records = self.log.records
         for plain in records[self.seen :]:
             record = record_of(plain)
             self.progress.round = record.round

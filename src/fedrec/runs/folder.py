@@ -43,7 +43,7 @@ from fedrec.runs.new_folder import clear_half_made, half_made, leftovers_of, ref
 from fedrec.runs.origin import ORIGIN, Origin, read_origin
 from fedrec.runs.plain_json import metrics_with_nan, plain_json
 from fedrec.runs.result_form import wrong_in
-from fedrec.runs.rounds import append_record, have_checksums, read_records, record_of, sync, write_records
+from fedrec.runs.rounds import Log, append_record, have_checksums, read_log, record_of, sync, write_records
 from fedrec.runs.sealed import (
     Damaged,
     damaged,
@@ -207,9 +207,14 @@ class RunFolder:
 
     def records(self) -> list[dict[str, Any]]:
         """The log of rounds, without a line that a kill cut short."""
+        return self.log().records
+
+    def log(self, before: Log = Log()) -> Log:
+        """The same, to be read on where it ended ``before``; once the run is over, all of it is checked again."""
         if self._manifest is not None:
             self._manifest.check(ROUNDS)
-        return read_records(self.path / ROUNDS)
+            before = Log()
+        return read_log(self.path / ROUNDS, before)
 
     def checkpoint_if_due(self, progress: Progress, snapshot: Callable[[], Any], every_seconds: float) -> None:
         """Save where the run stands, if the last time was long enough ago.

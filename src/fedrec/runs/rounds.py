@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +30,40 @@ def write_records(path: Path, records: list[Record]) -> None:
     keep_text(path, "".join(sealed_line(record.as_dict()) + "\n" for record in records))
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """What the lines say, without one that a kill cut short."""
+@dataclass(frozen=True)
+class Log:
+    """What has been read of a log of rounds."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+    """Bytes of its whole lines."""
+    last: bytes = b""
+    """The last of them, by which a log that has only grown is known."""
+    sealed: frozenset[bool] = frozenset()
+    """Whether lines have checksums: all or none."""
+
+
+def read_log(path: Path, before: Log = Log()) -> Log:
+    """What the lines say, without one that a kill cut short; of a log read ``before``, those that have come since."""
     if not path.is_file():
-        return []
-    lines = whole(path, ADVICE, LARGEST).split(b"\n")
-    found = [_line(path, number, line) for number, line in enumerate(lines[:-1], 1) if line]
-    if lines[-1] and _whole_but_for_its_end(lines[-1]):
-        raise damaged(path, f"line {len(lines)} does not end", ADVICE)
-    if len({sealed for _, sealed in found}) > 1:
+        return Log()
+    data = whole(path, ADVICE, LARGEST, before.size - len(before.last))
+    if not data.startswith(before.last):  # another log in its place
+        before, data = Log(), whole(path, ADVICE, LARGEST)
+    *lines, rest = data.removeprefix(before.last).split(b"\n")
+    first = len(before.records) + 1
+    found = [_line(path, number, line) for number, line in enumerate(lines, first) if line]
+    if rest and _whole_but_for_its_end(rest):
+        raise damaged(path, f"line {first + len(lines)} does not end", ADVICE)
+    sealed = before.sealed.union(sealed for _, sealed in found)
+    if len(sealed) > 1:
         raise damaged(path, "some of its lines have lost their checksums", ADVICE)
-    if found and not found[0][1]:
+    if False in sealed:
         warn_unsealed(path.parent)
-    return [plain for plain, _ in found]
+    records = before.records + [plain for plain, _ in found]
+    last = lines[-1] + b"\n" if lines else before.last
+    size = before.size + len(data) - len(before.last) - len(rest)
+    return Log(records, size, last, sealed)
 
 
 def have_checksums(path: Path) -> bool:

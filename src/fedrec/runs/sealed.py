@@ -54,12 +54,13 @@ def damaged(path: Path, why: str, advice: str = "") -> Damaged:
     return Damaged(f"{path} is damaged or was changed: {why}; {advice or 'restore it from a copy'}")
 
 
-def whole(path: Path, advice: str = "", most: int = LARGEST) -> bytes:
-    """All bytes of a text, which is not read at all where it is too large to be one."""
+def whole(path: Path, advice: str = "", most: int = LARGEST, start: int = 0) -> bytes:
+    """All bytes of a text from ``start`` on, which is not read at all where it is too large to be one."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise damaged(path, f"it has {size} bytes, which no text of a run has", advice)
+        file.seek(start)
         return file.read()
 
 

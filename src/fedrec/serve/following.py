@@ -16,6 +16,7 @@ from fedrec.errors import BadInput
 from fedrec.report.model.runs import FinishedRun
 from fedrec.runs.files import JOB, RESULT, ROUNDS, SETTINGS
 from fedrec.runs.folder import RunFolder
+from fedrec.runs.rounds import Log
 from fedrec.runs.settings import RunSettings
 from fedrec.serve.sources import file_mark
 
@@ -38,7 +39,8 @@ class Followed:
     result: dict[str, Any] | None = None
     problem: str = ""
     _mark: Any = None
-    _logged: str = ""
+    _log: Log = field(default_factory=Log)
+    _said: str = ""
 
     def look(self) -> None:
         """Read what has changed since the last look."""
@@ -53,7 +55,8 @@ class Followed:
                 return
             if before is None or mark[0] != before[0]:  # another run may have come in its place
                 self.settings = folder.settings()
-            self.records = folder.records()
+            self._log = folder.log(self._log)
+            self.records = self._log.records
             self.result = folder.result() if folder.finished else None
             self._mark, self.problem = mark, ""
         except (BadInput, OSError) as problem:  # also a file between two others, while a run ends
@@ -109,9 +112,9 @@ class Followed:
     def _odd(self, problem: Exception) -> str:
         """What is shown for a failure that nobody foresaw; the log has it once."""
         said = f"it cannot be read ({type(problem).__name__})"
-        if said != self._logged:
+        if said != self._said:
             log.warning("%r: %s", shown(str(self.path)), said)
-            self._logged = said
+            self._said = said
         return said
 
     def silence(self) -> float:

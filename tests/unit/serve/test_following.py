@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fedrec.experiment.resolve import resolve
+from fedrec.runs import rounds
 from fedrec.runs.files import JOB
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import sealed_line, sealed_yaml
@@ -91,17 +92,17 @@ def test_a_run_that_fails_in_a_way_nobody_foresaw_is_one_among_others(
     number.write_text(sealed_yaml(text.replace("seed: 0", "seed: 0x" + "f" * 20_000)))
     odd = made(tmp_path / "odd", {})
     (made(tmp_path / "job", {}) / JOB).write_text("{}")
-    real = RunFolder.records
+    real = RunFolder.log
 
-    def records(folder: RunFolder) -> Any:
+    def log(folder: RunFolder, *before: Any) -> Any:
         if folder.path == odd:
             raise AttributeError("of a kind that nobody foresaw")
-        return real(folder)
+        return real(folder, *before)
 
     def fails(path: Path) -> str:
         raise KeyError(path)
 
-    monkeypatch.setattr(RunFolder, "records", records)
+    monkeypatch.setattr(RunFolder, "log", log)
     monkeypatch.setattr("fedrec.serve.following.state_of", fails)
     follower = Follower(tmp_path)
     states = {follower.name(run): run.state() for run in follower.runs()}
@@ -112,6 +113,58 @@ def test_a_run_that_fails_in_a_way_nobody_foresaw_is_one_among_others(
     assert "4 runs" in json.dumps(parts_of(follower))
     follower.runs()
     assert sum("odd" in line.getMessage() for line in caplog.records) == 1
+
+
+def test_only_rounds_that_are_new_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole log was read after every round."""
+    path, read = made(tmp_path / "a", *[{}] * 40), list[int]()
+    real = rounds.whole
+
+    def counted(*given: Any) -> bytes:
+        found = real(*given)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(rounds, "whole", counted)
+    (run,) = Follower(path).runs()
+    lines = (path / "rounds.jsonl").read_text().splitlines(keepends=True)
+    more = [sealed_line({**RECORD, "round": number}) + "\n" for number in (41, 42)]
+    with open(path / "rounds.jsonl", "a") as file:
+        file.write(more[0] + more[1][:30])  # a line that is being written
+    run.look()
+    with open(path / "rounds.jsonl", "a") as file:
+        file.write(more[1][30:])
+    run.look()
+    assert [record["round"] for record in run.records] == list(range(1, 43))
+    assert read == [len("".join(lines)), len(lines[-1] + more[0]) + 30, len("".join(more))]
+
+
+def test_a_log_that_begins_again_is_read_from_its_start(tmp_path: Path) -> None:
+    """As a run does that goes on from an earlier checkpoint; the file is the same one."""
+    path = made(tmp_path / "a", {}, {}, {})
+    (run,) = Follower(path).runs()
+    made(tmp_path / "b", {"loss": 0.25}, {"loss": 0.25}, {"loss": 0.25}, {"loss": 0.25})
+    (path / "rounds.jsonl").write_bytes((tmp_path / "b" / "rounds.jsonl").read_bytes())
+    run.look()
+    assert [record["loss"] for record in run.records] == [0.25] * 4
+    (path / "rounds.jsonl").write_text("")
+    run.look()
+    assert run.records == []
+
+
+def test_what_is_new_is_checked_as_all_is(tmp_path: Path) -> None:
+    path = made(tmp_path / "a", {}, {})
+    (run,) = Follower(path).runs()
+    with open(path / "rounds.jsonl", "a") as file:
+        file.write(json.dumps({**RECORD, "round": 3}) + "\n")
+    run.look()
+    assert "some of its lines have lost their checksums" in run.state()
+    lines = (path / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (path / "rounds.jsonl").write_text("".join(lines[:2]) + sealed_line({**RECORD, "round": 3}).replace("0.5", "0.6"))
+    with open(path / "rounds.jsonl", "a") as file:
+        file.write("\n")
+    run.look()
+    assert "line 3: its checksum does not fit" in run.state()
 
 
 def test_a_run_that_was_away_for_a_moment_is_followed_again(tmp_path: Path) -> None:
