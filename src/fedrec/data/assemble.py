@@ -13,10 +13,15 @@ from fedrec.data import limits
 from fedrec.data.interactions import Interactions, numeric_order, renumbered
 from fedrec.data.ragged import Int32, Int64, Ragged, listed
 from fedrec.data.readers.rows import Rows
-from fedrec.data.readers.values import FARTHEST
+from fedrec.data.readers.values import FARTHEST, ROUNDED
 from fedrec.data.understood import ORDER_ONLY, Understood
 from fedrec.errors import BadInput
 
+NOTHING = frozenset((
+    "\\N", "NULL", "Null", "null", "NaN", "nan", "None", "none", "NA", "<NA>", "N/A", "n/a", "#N/A", "(null)",
+    "undefined",
+))  # fmt: skip
+"""How databases, spreadsheets and languages write that there is no value."""
 FIXED_WIDTH = 8
 """Ids all of one length, at least this long (ISBN, ASIN, hashes), may mix digits and letters."""
 
@@ -59,6 +64,8 @@ def assemble(rows: Rows, name: str, min_rating: float | None = None) -> Interact
     low = None if below == 0 else _low(users[~rated], items[~rated], used_users, used_items, (numbers, chosen))
     users, items, user_ids, item_ids = numbers, chosen, user_ids[used_users], item_ids[used_items]
     titles, said = _titles(rows, item_ids)
+    if rows.given:
+        said = [*_nobody(user_ids, users, "user"), *_nobody(item_ids, items, "item"), *said]
     client_of_user = None
     if clients is not None and client_ids is not None:
         client_of_user = _client_of_user(clients[order], users, user_ids, client_ids, order, rows)
@@ -136,6 +143,8 @@ def _dense(column: pa.ChunkedArray, what: str, rows: Rows) -> tuple[NDArray[np.i
     _refuse_wide(coded.dictionary, codes, what, rows)
     ids = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
     whole = np.asarray(pc.match_substring_regex(coded.dictionary, r"^-?[0-9]+$").to_numpy(zero_copy_only=False))
+    if rows.given:
+        _refuse_rounded(coded.dictionary, codes, what, rows)
     if rows.given and whole.any() and not whole.all():
         _refuse_mixed(codes, ids, whole.astype(bool), what, rows)
     order = numeric_order(ids) if whole.all() else np.argsort(ids, kind="stable")
@@ -160,6 +169,26 @@ def _refuse_wide(distinct: pa.Array, codes: NDArray[np.int32], what: str, rows: 
             f"{place()}: a {what} id of {int(lengths[widest])} characters where {len(lengths)} others have "
             f"{lengths.mean():.0f} on average would take {limits.size(table)}; shorten it"
         )
+
+
+def _refuse_rounded(distinct: pa.Array, codes: NDArray[np.int32], what: str, rows: Rows) -> None:
+    """Refuse ids like 4.00638E+12: many were one after a spreadsheet rounded them."""
+    rounded = np.asarray(pc.match_substring_regex(distinct, ROUNDED).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if rounded.any():
+        row = int(np.argmax(rounded[codes]))
+        raise BadInput(
+            f"{rows.place(row)}: the {what} id has been rounded by a spreadsheet (1.23E+12), so that several are one; "
+            "export it as text"
+        )
+
+
+def _nobody(ids: NDArray[np.str_], chosen: NDArray[np.int32], what: str) -> list[str]:
+    """What is said of ids that may be how a program wrote that there is none."""
+    found = []
+    for name in sorted(NOTHING.intersection(ids.tolist())):
+        count = int((chosen == np.flatnonzero(ids == name)[0]).sum())
+        found.append(f"{count} rows have the {what} {name}: if that stands for none, leave them out")
+    return found
 
 
 def _refuse_mixed(

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedrec.data.readers import columns, content, meanings, sequences
+from fedrec.data.readers import columns, content, doubts, meanings
 from fedrec.data.readers.faults import SHARE, Faults
-from fedrec.data.readers.rows import Rows
+from fedrec.data.readers.rows import Place, Rows
 from fedrec.data.readers.table import Table
 from fedrec.data.readers.values import COMMA_NUMBER
 from fedrec.data.understood import Understood
@@ -94,38 +94,54 @@ def read(
     """
     lines = head_lines(path)[:LINES] or [""]
     table = Table.open(path, sniff(lines[0], lines[1:]))
+    if table.quoted and 2 * sum(table.spaced(line) for line in lines) > len(lines):
+        table = table.without_blanks_before_quotes()
     cells = table.first()
     if not any(cell.strip() for cell in cells):
         table = table.without_blank_rows()
         cells = table.first()
-    if not table.quoted:
-        _refuse_quotes(path, table)
+    _refuse_quotes(path, table, "'" if table.quoted else '"')
     header = columns.is_header(cells, chosen)
     if chosen and not header:
         raise BadInput(f"{path} has no header, so --columns has nothing to choose from; put names into its first line")
     names = columns.by_name(cells, path, chosen) if header else columns.by_position(len(cells), path)
     share = share if share is not None else SHARE if given else 0.0
     rows = from_table(table, names, header, given=given, cut_end=cut_end, share=share, found=cells)
-    if given and alone and not header and table.delimiter in "\t ":
-        sequences.refuse_doubtful(path, rows)
+    if given and alone:
+        doubts.refuse(path, rows, header=header, blanks=table.delimiter in "\t ")
     return rows
 
 
-def _refuse_quotes(path: Path, table: Table) -> None:
-    """Where blanks or '::' stand between cells, quotes would become part of the ids."""
+def _refuse_quotes(path: Path, table: Table, quote: str) -> None:
+    """Where blanks or '::' stand between cells, quotes would become part of the ids, as would single ones anywhere."""
     for line, cells in islice(table.lines(), 2):
         ids = [cell.strip() for cell in cells[:2]]
-        if len(ids) == 2 and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in ids):
-            raise BadInput(
-                f"{path} line {line}: ids in quotes, with blanks or '::' between cells; write it with commas or tabs, "
-                "or without quotes"
+        if len(ids) == 2 and all(len(cell) > 1 and cell[0] == cell[-1] == quote for cell in ids):
+            why, mend = (
+                ("single quotes", "double ones")
+                if quote == "'"
+                else ("quotes, with blanks or '::' between cells", "commas or tabs")
             )
+            raise BadInput(f"{path} line {line}: ids in {why}; write it with {mend}, or without quotes")
 
 
-def _equal(data: pa.Table, names: list[str], header: list[str]) -> NDArray[np.bool_]:
+def _equal(data: pa.Table, names: list[str], header: list[str], place: Place) -> NDArray[np.bool_]:
     """Rows whose user and item are those of the header: files that were put behind one another."""
-    same = (pc.equal(data[what], header[names.index(what)]) for what in ("user", "item"))
-    return np.asarray(pc.and_(*same).to_numpy(), dtype=np.bool_)
+    user, item = (header[names.index(what)] for what in ("user", "item"))
+
+    def rows(what: str, name: str) -> NDArray[np.bool_]:
+        return np.asarray(pc.equal(data[what], name).to_numpy(), dtype=np.bool_)
+
+    users, items = rows("user", user), rows("item", item)
+    for row in np.flatnonzero((users != items) | rows("item", user)).tolist()[:LINES]:
+        if {data[what][row].as_py() for what in ("user", "item")} <= set(header):
+            raise BadInput(f"{place(row)}: another header, with its columns in another order; give all parts one order")
+    return users & items
+
+
+def _is_line(cell: str) -> bool:
+    """Whether a cell is part of a line of dashes below a header, as in Markdown and from databases."""
+    return bool(re.match(r"^\s*:?-+:?\s*$", cell))
 
 
 def from_table(
@@ -190,12 +206,16 @@ def _attempt(
     )
     faults = Faults(parsed.data.num_rows, place, share, parsed.torn, parsed.n_torn)
     if header_lines and found is not None:
-        again = _equal(parsed.data, names, found)
+        again = _equal(parsed.data, names, found, place)
+        if again.any():
+            notes.append(f"{again.sum()} rows repeat the header and are left out")
+        if all(_is_line(parsed.data[what][0].as_py()) for what in ("user", "item")):
+            notes.append("the line below the header is left out")
+            again[0] = True
         if again.all():
             raise table.no_rows()
         if again.any():
             faults.headers = again
-            notes.append(f"{again.sum()} rows repeat the header and are left out")
     return meanings.rows_of(
         {name: parsed.data[name] for name in wanted},
         faults,

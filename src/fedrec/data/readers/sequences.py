@@ -17,6 +17,11 @@ from fedrec.data.readers.rows import Rows
 from fedrec.data.understood import Understood
 from fedrec.errors import BadInput
 
+RATED = r"^[0-9]+:[0-9]+(\.[0-9]+)?$"
+"""An item with its rating."""
+LOOK = 1000
+"""Items that are looked at."""
+
 
 def read(path: Path) -> Rows:
     """Interactions of a sequence file; the place in the line (0, 1, ...) stands for the time."""
@@ -45,6 +50,9 @@ def read(path: Path) -> Rows:
     users = pa.chunked_array([pc.take(cells, pa.array(start[each]))])
     items = pa.chunked_array([pc.take(cells, pa.array(start[each] + 1 + place_in_line))])
 
+    if pc.all(pc.match_substring_regex(items.slice(0, LOOK), RATED)).as_py():
+        raise BadInput(f"{path}: items are written with a number (10:5); write a line for each (user item rating)")
+
     def place(row: int) -> str:
         return f"{path} line {int(each[row]) + 1}"
 
@@ -72,24 +80,3 @@ def looks_like(lines: list[str]) -> bool:
     table = 2 <= usual <= 5 and lengths.count(usual) >= 0.8 * len(lengths) and len(lengths) > 1
     distinct = len({words[0] for words in split}) == len(split)
     return distinct and not table and (len(set(lengths)) > 1 or usual > 5)
-
-
-def refuse_doubtful(path: Path, rows: Rows) -> None:
-    """Refuse what was read as a table without a header, where it may as well be users with equally many items each.
-
-    Each user is there once, and a rating or a time is an item elsewhere. A look at the first rows tells most tables.
-    """
-    further = [column for column in (rows.ratings, rows.times) if column is not None]
-    for most in (1000, len(rows)):
-        users = rows.users.slice(0, most)
-        if not further or len(users) < 2 or pc.count_distinct(users).as_py() < len(users):
-            return
-    try:
-        items = pc.cast(rows.items, pa.float64()).to_numpy()
-    except pa.ArrowInvalid:
-        return
-    if np.isin(np.concatenate(further), items).any():
-        raise BadInput(
-            f"{path}: a table, or a line for each user with the user's items? each user is there once; of a table, put "
-            "a header above it (user item rating); of items, write a line for each (user item)"
-        )

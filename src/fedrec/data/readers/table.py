@@ -136,6 +136,16 @@ class Table:
         data, found = re.subn(rb'(?m)^(?:[ \t\x1a]|%b|"")+(?=\r?$)' % between, b"", self.data)
         return replace(self, data=data, n_blank=self.n_blank + found) if found else self
 
+    def spaced(self, line: str) -> bool:
+        """Whether a cell of this line has blanks before its quotes, which would be part of it."""
+        mark = re.escape(self.delimiter)
+        return re.search(f'(?:^|{mark})[ \t]+"[^"]*"[ \t]*(?:{mark}|$)', line) is not None
+
+    def without_blanks_before_quotes(self) -> Table:
+        """The table less blanks between a delimiter and a quote."""
+        mark = re.escape(self.delimiter.encode())
+        return replace(self, data=re.sub(rb'(?m)(^|%b)[ \t]+(?=")' % mark, rb"\1", self.data))
+
     def parse(self, names: Sequence[str], header_lines: int, wanted: Sequence[str], share: float = 0.0) -> Parsed:
         """The wanted columns as text; rows with another number of cells may be this share of all."""
         skip = 0

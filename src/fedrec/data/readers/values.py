@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +22,8 @@ FARTHEST = 9.2e18
 WHOLE = 2.0**53
 """Floats above this are no longer exact whole numbers."""
 INTEGER = r"^-?[0-9]+$"
+ROUNDED = r"^-?[0-9]([.,][0-9]{1,5})?E\+[1-9][0-9]$"
+"""A whole number as a spreadsheet shows it, and writes it down, where it has too many digits."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 COMMA_NUMBER = r"^[+-]?[0-9]+,[0-9]+$"
 THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
@@ -60,11 +62,15 @@ class Times:
     """How they were written, for people."""
     why: str = "is neither a number nor a date"
     """What is wrong with the bad ones."""
+    rounded: Bad | None = None
+    """Those of them that a spreadsheet has rounded."""
     other_unit: Mapping[str, Bad] = field(default_factory=dict)
     """Those of them that are in another unit than the column, by that unit."""
 
     def fault(self, row: int) -> str:
         """What is wrong with a bad row."""
+        if self.rounded is not None and self.rounded[row]:
+            return "has been rounded by a spreadsheet; export it as a number with all digits"
         unit = next((unit for unit, rows in self.other_unit.items() if rows[row]), None)
         return self.why if unit is None else f"is in {unit} where others are in {self.kind.removesuffix(SINCE)}"
 
@@ -139,7 +145,7 @@ def moments(column: pa.ChunkedArray, quoted: bool = False) -> Times:
         pass
     found = numbers(words, quoted)
     if found.bad.mean() <= 0.5:
-        return in_range(_exact(words, found), found.bad)
+        return _without_rounded(in_range(_exact(words, found), found.bad), words)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             when = pc.cast(_cast(words, kind), pa.int64())
@@ -157,6 +163,14 @@ def _exact(words: pa.ChunkedArray, found: Numbers) -> NDArray[np.int64] | NDArra
         return found.values
     whole = pc.cast(pc.if_else(pa.array(usable), words, "0"), pa.int64())
     return np.where(usable, np.asarray(whole.to_numpy(), dtype=np.int64), np.iinfo(np.int64).max)
+
+
+def _without_rounded(times: Times, words: pa.ChunkedArray) -> Times:
+    """The same; of large numbers, those are bad that have lost their last digits: an order is not seen from them."""
+    if times.bad.all() or not times.values[~times.bad].max() > 1e10:
+        return times
+    rounded = _matches(words, ROUNDED)
+    return replace(times, bad=times.bad | rounded, rounded=rounded) if rounded.any() else times
 
 
 def in_range(values: NDArray[np.int64] | NDArray[np.float64], bad: Bad | None = None) -> Times:
