@@ -140,3 +140,8 @@ def test_what_is_no_table_of_users_and_items(write: Write, rows: list[str], said
 def test_titles_with_commas_are_items(write: Write) -> None:
     data = load(write("a.csv", 'user,item\n1,"Matrix, The (1999)"\n2,"Godfather, The"\n3,"1, 2 or 3"\n'))
     assert len(data.item_ids) == 3
+
+
+def test_tabs_part_cells_that_hold_commas_and_semicolons(write: Write) -> None:
+    rows = [(f"{user}, a; b", item, 3) for user, item in PAIRS]
+    assert pairs(load(write("a.tsv", lines(*rows, mark="\t")))) == sorted(row[:2] for row in rows)

@@ -20,12 +20,7 @@ def doubled(data: bytes, delimiter: str) -> bytes:
         return data
     if _whole_rows(data, delimiter, "\\") <= _whole_rows(data, delimiter, None):
         return data
-    return re.sub(rb'(\\+)"', lambda found: _plain(len(found[1])), data)
-
-
-def _plain(backslashes: int) -> bytes:
-    """So many backslashes and a quote, without escapes: each pair is a backslash, a single one makes two quotes."""
-    return b"\\" * (backslashes // 2) + (b'""' if backslashes % 2 else b'"')
+    return re.sub(rb'\\(["\\])', lambda found: b'""' if found[1] == b'"' else found[1], data)
 
 
 def _whole_rows(data: bytes, delimiter: str, escape: str | None) -> int:
