@@ -116,10 +116,17 @@ class Kinds:
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """A dictionary with exactly these keys, each with its own type hint; or None, where ``optional``."""
+    """A dictionary with exactly these keys, each with its own type hint, and any of those that it ``may`` have; or
+    None, where ``optional``."""
 
     hints: Mapping[str, Any]
     optional: bool = False
+    may: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """The hints of all keys."""
+        return {**self.hints, **self.may}
 
 
 def mentioned(hint: Any) -> set[type[Any]]:
@@ -136,8 +143,8 @@ def fits(value: Any, hint: Any) -> bool:
             return hint.optional
         return (
             isinstance(value, dict)
-            and value.keys() == hint.hints.keys()
-            and all(fits(value[key], part) for key, part in hint.hints.items())
+            and hint.hints.keys() <= value.keys() <= hint.known.keys()
+            and all(fits(one, hint.known[key]) for key, one in value.items())
         )
     if hint is Any:
         return True

@@ -39,6 +39,8 @@ class Cost:
     """What secure sums cost, where they were used: cohorts, bytes of each step, seconds."""
     unsent: bool = False
     """Whether it is known beforehand that too few have anything to add, so that nobody sent anything."""
+    change: float | None = None
+    """How much losses have changed, as a share of them, where it is known better than from their means."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,17 @@ class Record:
     missing: tuple[str, ...] = ()
     secure: dict[str, Any] | None = None
     unsent: bool = False
+    change: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; ``secure`` and ``unsent`` only where there is something to say."""
+        """Plain values; ``secure``, ``unsent`` and ``change`` only where there is something to say."""
         plain = asdict(self)
-        for name in ("secure", "unsent"):
-            if not plain[name]:
+        for name, nothing in (
+            ("secure", not self.secure),
+            ("unsent", not self.unsent),
+            ("change", self.change is None),
+        ):
+            if nothing:
                 del plain[name]
         return plain
 
@@ -187,6 +194,7 @@ def _record(number: int, cost: Cost, evaluated: Evaluated | None, evaluate_secon
         missing=cost.missing,
         secure=cost.secure,
         unsent=cost.unsent,
+        change=cost.change,
     )
 
 
@@ -223,5 +231,7 @@ def _exhausted(plan: Plan, progress: Progress) -> bool:
         return True
     if not plan.settle or len(progress.records) < SETTLE_FROM:
         return False
-    before, now = (record.loss for record in progress.records[-2:])
-    return abs(now - before) < plan.settle * abs(now)
+    before, now = progress.records[-2:]
+    if now.change is not None:
+        return abs(now.change) < plan.settle
+    return abs(now.loss - before.loss) < plan.settle * abs(now.loss)

@@ -46,6 +46,11 @@ class Expected:
         """The same type, or None."""
         return replace(self.hint, optional=True) if isinstance(self.hint, Parts) else Any
 
+    def may(self, **parts: Any) -> Expected:
+        """The same, where a dictionary may have these parts, too: type hints."""
+        assert isinstance(self.hint, Parts)
+        return replace(self, hint=replace(self.hint, may=parts))
+
 
 def expect(*whole: Any, **parts: Any) -> Expected:
     """What must be read: one thing, or a dictionary of exactly these parts. Each is a type or a live value like it.
@@ -160,7 +165,7 @@ class _Builder:
                 self.unused.remove(name)
                 return self.arrays[name]
             case {"dict": dict(entries), **rest} if not rest:
-                hints = hint.hints if isinstance(hint, Parts) else {}
+                hints = hint.known if isinstance(hint, Parts) else {}
                 return {k: self.build(v, f"{path}/{k}", hints.get(k, hint), depth + 1) for k, v in entries.items()}
             case {"list": list(entries), "tuple": bool(as_tuple), **rest} if not rest:
                 made = [self.build(v, f"{path}/{i}", hint, depth + 1) for i, v in enumerate(entries)]

@@ -19,13 +19,14 @@ from fedrec.core.loop import PerUser, Progress
 from fedrec.core.messages import concatenate
 from fedrec.core.population import Population
 from fedrec.core.settings import build
-from fedrec.core.state import Expected, expect
+from fedrec.core.state import Expected
 from fedrec.deploy.flower.commands import Cluster
 from fedrec.deploy.members import FILE, collect_members, make_sums_key, read_members
 from fedrec.deploy.node.node import Node
 from fedrec.deploy.node.share import NodeOptions, refuse_whole_users
 from fedrec.deploy.node.worker import config_of
 from fedrec.deploy.ports import free_ports
+from fedrec.deploy.server.federation import snapshot_of
 from fedrec.deploy.server.job import SERVED, Job, read_served
 from fedrec.deploy.server.rules import Rules
 from fedrec.deploy.watching import OnRound, RunFailed, Watch
@@ -117,7 +118,7 @@ class Loopback(Simulator):
 
     def expected_of_server(self) -> Expected:
         """What the server's checkpoint must be: it has no private state."""
-        return expect(server=self.server, taken=dict[str, int])
+        return snapshot_of(self.server)
 
     def _make_members(self, folder: RunFolder) -> dict[str, Any]:
         """Keys for secure sums; here this process is everybody's operator."""

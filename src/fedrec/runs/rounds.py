@@ -81,7 +81,7 @@ def record_of(plain: Any) -> Record:
     """A record out of a file; :class:`BadState` where it is none."""
     if not isinstance(plain, dict) or not isinstance(plain.get("missing"), list):
         raise BadState("it is not a record of a round")
-    made = {"secure": None, "unsent": False, **plain, "missing": tuple(plain["missing"])}
+    made = {"secure": None, "unsent": False, "change": None, **plain, "missing": tuple(plain["missing"])}
     hints = field_hints(Record)
     wrong = [name for name in {**made, **hints} if name not in made or not fits(made[name], hints.get(name, None))]
     if wrong:

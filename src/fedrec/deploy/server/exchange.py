@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fedrec.core.loop import Evaluated
@@ -67,3 +67,5 @@ class Exchanged:
     """What secure sums cost, a client."""
     unsent: bool = False
     """Whether too few had anything to add, so that nobody was asked for it."""
+    losses: Mapping[str, float] = field(default_factory=dict)
+    """The mean of each node's clients that trained; none where only sums are seen."""

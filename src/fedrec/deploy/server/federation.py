@@ -32,7 +32,7 @@ from fedrec.core.disclosed import Disclosed
 from fedrec.core.loop import Cost, Evaluated
 from fedrec.core.method import Keys, Method, Reply
 from fedrec.core.misfit import Misfit
-from fedrec.core.state import shapes
+from fedrec.core.state import Expected, expect, shapes
 from fedrec.core.wire import download_bytes
 from fedrec.data.ragged import Int64, offsets
 from fedrec.deploy.messages.envelope import one_line
@@ -43,6 +43,7 @@ from fedrec.deploy.server.folding import Fold
 from fedrec.deploy.server.room import refuse_too_many, state_of
 from fedrec.deploy.server.roster import Place, Roster
 from fedrec.deploy.server.rules import Rules
+from fedrec.deploy.server.settling import typical_change
 from fedrec.errors import BadInput
 from fedrec.evaluation.metrics import MetricSet
 from fedrec.evaluation.sums import MetricSums
@@ -64,6 +65,11 @@ TRIALS = 8
 
 class TooFewNodes(RuntimeError):
     """A round that too few nodes answered, however often it was tried. The run can be resumed."""
+
+
+def snapshot_of(server: Any) -> Expected:
+    """What a federation's snapshot must be, by the server's first state; older ones have no losses."""
+    return expect(server=server, taken=dict[str, int]).may(losses=dict[str, float])
 
 
 @dataclass(eq=False)
@@ -91,6 +97,8 @@ class Federation:
         self.server: Any = self.method.start_server(self.world, Keys(self.seed, 0))
         self.taken: dict[str, int] = {place.name: 0 for place in self.roster.places}
         self.template = Template.of(self.method, self.server, self.world, self.seed)
+        self.losses: dict[str, float] = {}
+        """What each node said last."""
         self.evaluated: dict[str, tuple[int, int]] = {}
         """Users of each node that have something to be evaluated on; the same in every round."""
         self.arrivals: Callable[[], list[Hello]] = list
@@ -122,6 +130,8 @@ class Federation:
         self.taken |= dict.fromkeys(done.nodes, number)
         dropped = len(chosen) - len(answering)
         missing = (f"{dropped} of {len(chosen)} clients dropped out",) if dropped else ()
+        change = typical_change(self.losses, done.losses) if done.losses else None
+        self.losses |= done.losses
         cost = Cost(
             loss=done.loss / max(1, done.clients),
             participants=done.clients,
@@ -132,6 +142,7 @@ class Federation:
             missing=missing + done.missing,
             secure=done.secure,
             unsent=done.unsent,
+            change=change,
         )
         self._take_in_newcomers()
         return cost, done.metrics if evaluate else None
@@ -180,11 +191,12 @@ class Federation:
 
     def snapshot(self) -> Any:
         """The server's state and what it has taken; private state is on the nodes."""
-        return {"server": copy.deepcopy(self.server), "taken": dict(self.taken)}
+        return {"server": copy.deepcopy(self.server), "taken": dict(self.taken), "losses": dict(self.losses)}
 
     def restore(self, state: Any) -> None:
         self.server = copy.deepcopy(state["server"])
         self.taken = {place.name: int(state["taken"].get(place.name, 0)) for place in self.roster.places}
+        self.losses = dict(state.get("losses", {}))
         self._ahead = None
 
     def disclosed(self) -> Disclosed | None:
@@ -241,6 +253,7 @@ class Federation:
             aggregate_seconds=folding,
             clients=clients,
             loss=sum(one.answer.loss for one in taken.values()),
+            losses={n: one.answer.loss / len(asks[n].positions) for n, one in taken.items() if train and one.parts},
             upload=sum(part.size for part in parts) / max(1, clients),
             metrics=Evaluated(valid, test),
         )

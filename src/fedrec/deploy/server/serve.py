@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrec.core.loop import Plan, Progress, Record, run_rounds
-from fedrec.core.state import expect
 from fedrec.data.ragged import Int64
 from fedrec.deploy.messages.letters import Hello, Meet
 from fedrec.deploy.node.node import method_of
-from fedrec.deploy.server.federation import Federation
+from fedrec.deploy.server.federation import Federation, snapshot_of
 from fedrec.deploy.server.job import ATTEMPTS, Job, read_attempts, write_attempts, write_served
 from fedrec.deploy.server.node_sums import NodeSums
 from fedrec.deploy.server.roster import Roster
@@ -102,7 +101,7 @@ def _serve(path: Path, connect: Callable[[Meet, float], Any]) -> None:
     else:
         runtime.arrivals = lambda: [hello for hello in exchange.hellos.values() if roster.find(hello.name) is None]
         runtime.joined = joined
-    progress = folder.restore(expect(server=runtime.server, taken=dict[str, int]))
+    progress = folder.restore(snapshot_of(runtime.server))
     prepared = time.perf_counter() - began
     write_served(path, done=False, state="running")
 
