@@ -26,6 +26,7 @@ from fedrec.deploy.server.rules import Rules
 from fedrec.errors import BadInput
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
+from fedrec.privacy.card import APART
 from fedrec.privacy.ledger import Ledger, OwnerPolicy, Withheld
 from fedrec.privacy.spending import NOTHING, UNBOUNDED, gaussian_release, laplace_release
 from fedrec.runs.result import card_of
@@ -287,7 +288,7 @@ def test_a_server_that_knows_no_histories_states_no_less_than_is_true(tmp_path: 
     assert known.epsilon is not None
     assert stated.epsilon >= known.epsilon > 0
     assert stated.sensitivity == pytest.approx(2 * np.sqrt(2 * (40 + 40)))  # somebody may have every item
-    assert stated.not_covered == known.not_covered
+    assert stated.not_covered == (*known.not_covered, APART)  # what one process would see
     assert runtime.template.exposure(2**50)[0] > 2**50  # whatever number of users a node claims
 
 
@@ -424,3 +425,13 @@ def test_the_card_states_the_noise_of_the_sum_that_was_made(tmp_path: Path) -> N
 
     assert runtime.summed.summands == 3
     assert "if 3 of them" in json.dumps(card.as_dict())
+
+
+def test_the_card_of_nodes_says_that_a_user_of_several_is_several(tmp_path: Path) -> None:
+    runtime, plan, progress, _ = summed(tmp_path, epsilon=8.0)
+    card = card_of(runtime.settings, runtime.method, records_of(runtime, plan, progress), runtime)
+    assert APART in card.not_covered
+    assert APART in "\n".join(card.lines())
+    prepared = prepare(runtime.settings)  # one file, in which a user of two clients is refused
+    simulated = records_of(prepared.runtime, prepared.plan, Progress())
+    assert APART not in card_of(runtime.settings, prepared.method, simulated, prepared.runtime).not_covered

@@ -21,6 +21,10 @@ OUTSIDE = (
 SEED = (
     "anything, against those who have the run's files: the noise is drawn from the seed in them, so it can be repeated"
 )
+APART = (
+    "users whose interactions several nodes host: each node's part of them counts as a user of its own, and nobody can "
+    "see that they are one"
+)
 LOSSES = "mean training losses"
 USER, WHOLE_CLIENT = "user", "user (all that one client holds)"
 """The unit where the method bounds each user's part, and where the clip bounds a client's upload as a whole."""
@@ -173,6 +177,11 @@ def of_sums(
 def repeatable(card: PrivacyCard) -> PrivacyCard:
     """The same of a run that can be repeated to the bit, and so its noise."""
     return card if card.epsilon is None else replace(card, not_covered=(*card.not_covered, SEED))
+
+
+def over_nodes(card: PrivacyCard) -> PrivacyCard:
+    """The same of a run whose nodes know of nobody else's users."""
+    return card if card.epsilon is None else replace(card, not_covered=(*card.not_covered, APART))
 
 
 def no_noise(trust: str) -> PrivacyCard:

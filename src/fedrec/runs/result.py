@@ -104,6 +104,11 @@ def card_of(settings: RunSettings, method: Any, records: list[Record], runtime: 
     stated: PrivacyCard | None = getattr(runtime, "stated", None)  # by the server, where the rounds ran elsewhere
     if stated is not None:
         return stated
+    card = _card_of(settings, method, records, runtime, earlier)
+    return cards.over_nodes(card) if getattr(runtime, "hosts_apart", False) else card
+
+
+def _card_of(settings: RunSettings, method: Any, records: list[Record], runtime: Any, earlier: int) -> PrivacyCard:
     if isinstance(method, Reference):
         return cards.collected()
     exposure = getattr(runtime, "exposure", None)

@@ -89,6 +89,8 @@ class Federation:
     robust: Defence = Defence()
     answers_get_lost: ClassVar[bool] = True
     """Whether a client may have sent what did not arrive: it counts as sent."""
+    hosts_apart: ClassVar[bool] = True
+    """Whether a user may be on several nodes, none of which knows."""
 
     def __post_init__(self) -> None:
         self.form = wire.Form.of(self.method.settings)
