@@ -42,8 +42,8 @@ def sniff(first_line: str, more: Sequence[str] = ()) -> str:
     if "::" in line and not (more and _in_ids([line, *more])):
         return "::"
     if "," in line and ";" in line:  # the other one stands inside cells
-        usual, other = sorted(",;", key=line.count, reverse=True)
-        marks = ["\t", usual, other] if "\t" in line else [usual, other]
+        usual, less = sorted(",;", key=line.count, reverse=True)
+        marks = ["\t", usual, less] if "\t" in line else [usual, less]
         return next((mark for mark in marks if len({one.count(mark) for one in (line, *more)}) == 1), usual)
     found = next((mark for mark in DELIMITERS if mark in line), ",")
     if found == "," and (other := next((mark for mark in "| " if _commas_in_cells([line, *more], mark)), None)):
