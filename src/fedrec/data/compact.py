@@ -20,8 +20,6 @@ class BadStruct(BadInput):
 
 def struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:
     """The struct that begins somewhere, and where it ends; :class:`IndexError` where the data ends before."""
-    if depth > _DEEPEST:
-        raise BadStruct("a part of its description is nested too deep")
     found: Struct = {}
     number = 0
     while True:
@@ -55,6 +53,8 @@ def structs(found: Struct, field: int) -> list[Struct]:
 
 
 def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if depth > _DEEPEST:
+        raise BadStruct("a part of its description is nested too deep")
     if kind in _NUMBERS:
         return _signed(data, at)
     if kind == _STRUCT:

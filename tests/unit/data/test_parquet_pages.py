@@ -15,6 +15,7 @@ from pyarrow import parquet
 from fedrec.core.state import BadState
 from fedrec.data import limits
 from fedrec.data.compact import BadStruct
+from fedrec.data.compact import struct as compact_struct
 from fedrec.data.parquet_pages import pages_of
 from fedrec.data.readers import parquet_table
 from fedrec.errors import BadInput
@@ -144,3 +145,9 @@ def test_a_person_may_raise_the_limit(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv(limits.VARIABLE, "200M")
     with pytest.raises(BadInput, match="longer than"):  # it is read, and its ids are refused
         parquet_table.read(bomb(tmp_path / "data.parquet", item=["1", "2", "3"]))
+
+
+@pytest.mark.parametrize("nested", [b"\x19" * 5000, b"\x1c" * 5000])  # lists of a list, structs of a struct
+def test_a_description_that_is_nested_without_end(nested: bytes) -> None:
+    with pytest.raises(BadStruct, match="nested too deep"):
+        compact_struct(nested)
