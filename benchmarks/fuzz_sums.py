@@ -81,7 +81,7 @@ class Sums:
         self.vectors: dict[str, Integers] = {}
         for name, options in self.exchange.options.items():
             summing = Node(options, RUN).summing
-            self.vectors[name] = summing._vector(self.plan, name, summing._parts()[0].get(name, {}))
+            self.vectors[name] = summing._vector(self.plan, name, summing._waiting()[0].get(name, {}))
 
     def attempt(self, draw: random.Random) -> Outcome:
         module: Any = cohort_sum

@@ -91,8 +91,8 @@ def test_a_node_killed_in_any_step_is_left_out_or_made_up_for(kind: Kind, tmp_pa
             killed.append(step.step)
             exchange.nodes.pop(name, None)  # what it had in memory is gone
             raise ConnectionError
-        found: Stepped = work()
-        return found
+        said: Stepped = work()
+        return said
 
     exchange.between = between
     found = records_of(runtime, plan, progress)

@@ -77,8 +77,10 @@ def test_a_method_without_losses_is_never_settled(tmp_path: Path) -> None:
 
 def test_what_nodes_said_last_may_be_in_a_checkpoint_or_not() -> None:
     known = expect(taken=dict[str, int]).may(losses=dict[str, float])
-    for state in ({"taken": {"a": 1}}, {"taken": {"a": 1}, "losses": {"a": 0.5}}):
+    right: list[dict[str, Any]] = [{"taken": {"a": 1}}, {"taken": {"a": 1}, "losses": {"a": 0.5}}]
+    for state in right:
         assert unflatten(*flatten(state), known) == state
-    for state in ({"losses": {"a": 0.5}}, {"taken": {"a": 1}, "losses": {"a": "much"}}, {"taken": {}, "other": {}}):
+    wrong = [{"losses": {"a": 0.5}}, {"taken": {"a": 1}, "losses": {"a": "much"}}, {"taken": {}, "other": {}}]
+    for state in wrong:
         with pytest.raises(BadState):
             unflatten(*flatten(state), known)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from fedrec.experiment.resolve import resolve
-from fedrec.runs import rounds
 from fedrec.runs.files import JOB
 from fedrec.runs.folder import RunFolder
 from fedrec.runs.sealed import sealed_line, sealed_yaml
@@ -118,14 +117,13 @@ def test_a_run_that_fails_in_a_way_nobody_foresaw_is_one_among_others(
 def test_only_rounds_that_are_new_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole log was read after every round."""
     path, read = made(tmp_path / "a", *[{}] * 40), list[int]()
-    real = rounds.whole
 
     def counted(*given: Any) -> bytes:
-        found = real(*given)
+        found = whole(*given)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(rounds, "whole", counted)
+    monkeypatch.setattr("fedrec.runs.rounds.whole", counted)
     (run,) = Follower(path).runs()
     lines = (path / "rounds.jsonl").read_text().splitlines(keepends=True)
     more = [sealed_line({**RECORD, "round": number}) + "\n" for number in (41, 42)]

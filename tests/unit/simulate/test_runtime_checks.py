@@ -85,13 +85,14 @@ def test_a_loss_that_is_no_number_is_named_and_not_recorded_as_zero(
     value: float, secure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = prepare(resolve("fedavg", {"data": "demo", "settings": {"epochs": 1, "dim": 4}, "secure": secure}))
-    original = type(run.method).local_update
+    kind: Any = type(run.method)
+    original = kind.local_update
 
     def broken(self: Any, *given: Any) -> Any:
         update = original(self, *given)
         return replace(update, loss=np.where(np.arange(len(update.loss)) == 3, value, update.loss))
 
-    monkeypatch.setattr(type(run.method), "local_update", broken)
+    monkeypatch.setattr(kind, "local_update", broken)
     everyone = np.arange(run.people.world.n_clients)
     with pytest.raises(FloatingPointError, match=r"the loss of client u\d+ is not finite after local training"):
         run.runtime.round(1, everyone, everyone, False)
