@@ -91,8 +91,8 @@ def test_a_node_killed_in_any_step_is_left_out_or_made_up_for(kind: Kind, tmp_pa
             killed.append(step.step)
             exchange.nodes.pop(name, None)  # what it had in memory is gone
             raise ConnectionError
-        said: Stepped = work()
-        return said
+        found: Stepped = work()
+        return found
 
     exchange.between = between
     found = records_of(runtime, plan, progress)
@@ -233,10 +233,10 @@ def test_metric_sums_that_nobody_can_have_are_not_used(
 
     def between(name: str, step: Step, work: Any) -> Stepped:
         summing = exchange.nodes[name].summing if name == "node2" and step.step == Kind.INPUT else None
-        found, about = summing.store.read(PARTS) if summing else ({}, {})
-        if summing and "valid" in found["sums"][name]:  # not where nothing is evaluated
-            found["sums"][name]["valid"][part] = number
-            summing.store.write(PARTS, found, **{key: about[key] for key in ("number", "agreed", "made")})
+        waiting, about = summing.store.read(PARTS) if summing else ({}, {})
+        if summing and "valid" in waiting["sums"][name]:  # not where nothing is evaluated
+            waiting["sums"][name]["valid"][part] = number
+            summing.store.write(PARTS, waiting, **{key: about[key] for key in ("number", "agreed", "made")})
             plan = summing.taking[name].plan
             honest = plan.layout.scales["valid"]
             loose = Scale(honest.bound, honest.summands, honest.bits, honest.noise)

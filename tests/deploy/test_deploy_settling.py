@@ -80,7 +80,11 @@ def test_what_nodes_said_last_may_be_in_a_checkpoint_or_not() -> None:
     right: list[dict[str, Any]] = [{"taken": {"a": 1}}, {"taken": {"a": 1}, "losses": {"a": 0.5}}]
     for state in right:
         assert unflatten(*flatten(state), known) == state
-    wrong = [{"losses": {"a": 0.5}}, {"taken": {"a": 1}, "losses": {"a": "much"}}, {"taken": {}, "other": {}}]
+    wrong: list[dict[str, Any]] = [
+        {"losses": {"a": 0.5}},
+        {"taken": {"a": 1}, "losses": {"a": "much"}},
+        {"taken": {}, "other": {}},
+    ]
     for state in wrong:
         with pytest.raises(BadState):
             unflatten(*flatten(state), known)

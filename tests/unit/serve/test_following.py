@@ -16,7 +16,7 @@ import pytest
 from fedrec.experiment.resolve import resolve
 from fedrec.runs.files import JOB
 from fedrec.runs.folder import RunFolder
-from fedrec.runs.sealed import sealed_line, sealed_yaml
+from fedrec.runs.sealed import sealed_line, sealed_yaml, whole
 from fedrec.serve.following import Follower
 from fedrec.serve.live import parts_of
 
