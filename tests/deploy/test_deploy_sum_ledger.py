@@ -14,11 +14,13 @@ from fedrec.core.loop import Progress, run_rounds
 from fedrec.deploy.messages.letters import Meet, Step, Stepped
 from fedrec.deploy.node.ledger import NodeLedger
 from fedrec.deploy.node.node import Node
+from fedrec.deploy.node.summing import PARTS
 from fedrec.deploy.server.rules import Rules
 from fedrec.experiment.prepare import prepare
 from fedrec.experiment.resolve import resolve
 from fedrec.privacy.ledger import Ledger, OwnerPolicy
 from fedrec.runs.settings import RunSettings
+from fedrec.secure.failures import Refusal
 from fedrec.secure.messages import Kind
 
 WORLD = "scale:users=20,items=40,interactions=300"
@@ -150,3 +152,14 @@ def test_clients_whose_budget_is_spent_stay_out_alone(tmp_path: Path) -> None:
     assert runtime.round(1, some, some, False)[0].participants == 4
     assert runtime.round(2, everyone, everyone, False)[0].participants == USERS - 4
     assert {one.spent().releases for one in ledgers(exchange).values()} == {1}
+
+
+def test_what_another_version_left_to_be_summed_is_refused_in_a_line(tmp_path: Path) -> None:
+    runtime, _, _, exchange = federation(tmp_path, settings_of("fcf", "nodes"), NODES, RULES)
+    everyone = np.arange(USERS)
+    assert runtime.round(1, everyone, everyone, False)[0].participants == USERS
+    node = Node(next(iter(exchange.options.values())), RUN)
+    found, about = node.store.read(PARTS)
+    node.store.write(PARTS, found["sums"], **{key: about[key] for key in ("number", "agreed", "made")})
+    with pytest.raises(Refusal, match="left by another version"):
+        node.summing.step(Step(RUN, int(Kind.INPUT), {}))

@@ -211,6 +211,8 @@ class Summing:
         if not self.store.has(PARTS):
             raise Refusal("nothing was trained or evaluated here that could be summed")
         found, about = self.store.read(PARTS, dict[str, Any])
+        if found.keys() != {"sums", "clients"}:
+            raise Refusal("what waits here to be summed was left by another version of fedrec")
         return found["sums"], found["clients"], about
 
     def _state(self) -> dict[str, Any]:

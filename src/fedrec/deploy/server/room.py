@@ -98,12 +98,14 @@ def refuse_drowned(
     places = sorted(roster.places, key=lambda place: int(place.users.max(initial=1)), reverse=True)
     claims = [int(place.users.max(initial=1)) for place in places]
     loud = noise(claims[0])
+    added = [dict.fromkeys(loud, 0.0)]
+    for place in reversed(places):
+        mean = max(1, round(float(place.users.mean())) if len(place.users) else 1)
+        added.append({name: added[-1][name] + len(place.users) * most for name, most in bounds(mean).items()})
     for few in range(1, (len(places) + 1) // 2):
-        quiet, others = noise(claims[few]), dict.fromkeys(loud, 0.0)
-        for place in places[few:]:
-            mean = max(1, round(float(place.users.mean())) if len(place.users) else 1)
-            for name, most in bounds(mean).items():
-                others[name] = others.get(name, 0.0) + len(place.users) * most
+        if claims[few] == claims[0]:
+            continue
+        quiet, others = noise(claims[few]), added[len(places) - few]
         named = f"{', '.join(sorted(place.name for place in places[:few]))} {'says' if few == 1 else 'say'}"
         said = f"{named} that a client there has {claims[few - 1]} users or more, of others {claims[few]} at most"
         if any(loud[name] > max(LOUDER * quiet[name], others[name]) for name in loud):
