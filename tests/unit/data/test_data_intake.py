@@ -396,6 +396,15 @@ def test_rows_with_nothing_in_them_are_empty_lines(write: Write, text: str, n_bl
     assert understood(data).unreadable == 0
 
 
+@pytest.mark.parametrize("row", ["\t" * 40 + "x", "\t" * 200_000 + "x", "\t" + " " * 200_000 + "x"], ids=len)
+@pytest.mark.parametrize("cell", ["{}", '"{}"'])
+def test_a_row_of_nothing_but_for_its_end_takes_no_time(cell: str, row: str, write: Write) -> None:
+    """Forty tabs kept a computer busy for days: each was tried as a mark between cells and as a blank."""
+    names = [("user", "item"), *((f"u{u}", f"i{i}") for u in range(5) for i in range(5))]
+    lines = [f"{cell.format(user)}\t {cell.format(item)}\n" for user, item in names]
+    assert "line 27: " in refused(write("a.tsv", "".join(lines) + row + "\n"))
+
+
 def test_lines_count_where_rows_have_nothing_in_them(write: Write) -> None:
     assert "a.csv line 5: no item id" in refused(write("a.csv", "user,item\n,\n,\nu,i\nw,\n,\n"))
 

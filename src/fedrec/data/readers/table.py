@@ -133,18 +133,24 @@ class Table:
         Their line ends stay, so that lines count.
         """
         between = re.escape(self.delimiter.encode())
-        data, found = re.subn(rb'(?m)^(?:[ \t\x1a]|%b|"")+(?=\r?$)' % between, b"", self.data)
+        # '++' goes back over nothing: a tab is a blank, too, and a row of them could be read in 2^n ways
+        data, found = re.subn(rb'(?m)^(?:[ \t\x1a]|%b|"")++(?=\r?$)' % between, b"", self.data)
         return replace(self, data=data, n_blank=self.n_blank + found) if found else self
 
     def spaced(self, line: str) -> bool:
         """Whether a cell of this line has blanks before its quotes, which would be part of it."""
-        mark = re.escape(self.delimiter)
-        return re.search(f'(?:^|{mark})[ \t]+"[^"]*"[ \t]*(?:{mark}|$)', line) is not None
+        mark, blank = re.escape(self.delimiter), self._blank
+        return re.search(f'(?:^|{mark}){blank}+"[^"]*"{blank}*(?:{mark}|$)', line) is not None
 
     def without_blanks_before_quotes(self) -> Table:
         """The table less blanks between a delimiter and a quote."""
-        mark = re.escape(self.delimiter.encode())
-        return replace(self, data=re.sub(rb'(?m)(^|%b)[ \t]+(?=")' % mark, rb"\1", self.data))
+        mark, blank = re.escape(self.delimiter.encode()), self._blank.encode()
+        return replace(self, data=re.sub(rb'(?m)(^|%b)%b+(?=")' % (mark, blank), rb"\1", self.data))
+
+    @property
+    def _blank(self) -> str:
+        """What is a blank inside a cell."""
+        return " " if self.delimiter == "\t" else r"[ \t]"
 
     def parse(self, names: Sequence[str], header_lines: int, wanted: Sequence[str], share: float = 0.0) -> Parsed:
         """The wanted columns as text; rows with another number of cells may be this share of all."""
